@@ -1,0 +1,1 @@
+"""The captioner: region encoder, two-LSTM decoder, attentions, search and objectives."""

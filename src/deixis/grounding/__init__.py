@@ -1,0 +1,1 @@
+"""Grounders: what scores phrases against regions, and may move boxes."""

@@ -1,0 +1,1 @@
+"""Regions of an image: finding them, describing them, and keeping them on disk."""

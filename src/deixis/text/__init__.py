@@ -1,0 +1,1 @@
+"""Words: tokens, vocabulary, tags and noun phrases, relations, object classes."""

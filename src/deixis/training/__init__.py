@@ -1,0 +1,1 @@
+"""Recipes, stages, the loop, checkpoints and schedules."""

@@ -1,0 +1,260 @@
+"""The results people get: a caption whose words have boxes, and phrases with theirs, in one versioned JSON form.
+
+The form is described by ``docs/grounded.schema.json``. It is the same wherever it comes from: command line, page,
+HTTP interface or files.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+from deixis.errors import BadFileError
+from deixis.types.sentence import Box
+
+SCHEMA_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class GroundedWord:
+    """One word of a caption; ``start`` and ``end`` index the caption's text exactly."""
+
+    text: str
+    start: int
+    end: int
+    boxes: tuple[Box, ...] = ()
+    frames: tuple[int, ...] = ()
+    """Parallel to ``boxes``: 0 for a photo, the index of the sampled frame for a clip."""
+    score: float = 0.0
+    groundable: bool = False
+    """Whether the word names something one can point at."""
+    trusted: bool = True
+    """False where the grounder doubts that the thing is there."""
+
+
+@dataclass(frozen=True, slots=True)
+class GroundedCaption:
+    """A caption and its words. ``image`` is whatever identifies the photo or clip segment: an id or a file name."""
+
+    image: str
+    size: tuple[int, int]
+    text: str
+    words: tuple[GroundedWord, ...]
+    score: float = 0.0
+    """Mean log-probability of the words."""
+    model: str = ""
+    segment: tuple[float, float] | None = None
+    """Start and end in seconds, for a clip."""
+    frame_times: tuple[float, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the documented JSON form."""
+        data: dict[str, Any] = {
+            "deixis": SCHEMA_VERSION,
+            "kind": "caption",
+            "image": self.image,
+            "size": list(self.size),
+            "text": self.text,
+            "score": self.score,
+            "model": self.model,
+            "words": [
+                {
+                    "text": word.text,
+                    "start": word.start,
+                    "end": word.end,
+                    "boxes": [list(box) for box in word.boxes],
+                    "frames": list(word.frames),
+                    "score": word.score,
+                    "groundable": word.groundable,
+                    "trusted": word.trusted,
+                }
+                for word in self.words
+            ],
+        }
+        if self.segment is not None:
+            data["segment"] = list(self.segment)
+            data["frame_times"] = list(self.frame_times)
+        return data
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        """Read the JSON form back; anything malformed is a BadFileError that names the value."""
+        _check_header(data, "caption")
+        text = _text(data, "text")
+        words = []
+        for at, word in enumerate(_items(data, "words")):
+            where = f"words[{at}]"
+            start, end = _span(word, text, where)
+            boxes, frames = _boxes(word, where)
+            words.append(
+                GroundedWord(
+                    text=_text(word, "text", where),
+                    start=start,
+                    end=end,
+                    boxes=boxes,
+                    frames=frames,
+                    score=_number(word.get("score", 0.0), f"{where}.score"),
+                    groundable=bool(word.get("groundable", False)),
+                    trusted=bool(word.get("trusted", True)),
+                )
+            )
+        segment = data.get("segment")
+        return cls(
+            image=_text(data, "image"),
+            size=_size(data),
+            text=text,
+            words=tuple(words),
+            score=_number(data.get("score", 0.0), "score"),
+            model=str(data.get("model", "")),
+            segment=None if segment is None else (_number(segment[0], "segment"), _number(segment[1], "segment")),
+            frame_times=tuple(_number(value, "frame_times") for value in data.get("frame_times", ())),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class GroundedPhrase:
+    """One phrase with its boxes; ``ranked`` holds further candidate boxes, best first, starting with the answer."""
+
+    text: str
+    boxes: tuple[Box, ...] = ()
+    frames: tuple[int, ...] = ()
+    score: float = 0.0
+    """Calibrated probability that the first box is right, where the grounder is calibrated."""
+    found: bool = True
+    """False means: probably not in the image."""
+    start: int | None = None
+    end: int | None = None
+    ranked: tuple[Box, ...] = ()
+    ranked_scores: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class GroundedPhrases:
+    """Phrases of one image; with ``sentence`` set, each phrase's span indexes it exactly."""
+
+    image: str
+    size: tuple[int, int]
+    phrases: tuple[GroundedPhrase, ...]
+    sentence: str | None = None
+    model: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the documented JSON form."""
+        phrases = []
+        for phrase in self.phrases:
+            item: dict[str, Any] = {
+                "text": phrase.text,
+                "boxes": [list(box) for box in phrase.boxes],
+                "frames": list(phrase.frames),
+                "score": phrase.score,
+                "found": phrase.found,
+            }
+            if phrase.start is not None:
+                item |= {"start": phrase.start, "end": phrase.end}
+            if phrase.ranked:
+                item |= {"ranked": [list(b) for b in phrase.ranked], "ranked_scores": list(phrase.ranked_scores)}
+            phrases.append(item)
+        return {
+            "deixis": SCHEMA_VERSION,
+            "kind": "phrases",
+            "image": self.image,
+            "size": list(self.size),
+            "sentence": self.sentence,
+            "model": self.model,
+            "phrases": phrases,
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        """Read the JSON form back; anything malformed is a BadFileError that names the value."""
+        _check_header(data, "phrases")
+        sentence = data.get("sentence")
+        phrases = []
+        for at, item in enumerate(_items(data, "phrases")):
+            where = f"phrases[{at}]"
+            boxes, frames = _boxes(item, where)
+            start, end = _span(item, sentence, where) if sentence is not None and "start" in item else (None, None)
+            phrases.append(
+                GroundedPhrase(
+                    text=_text(item, "text", where),
+                    boxes=boxes,
+                    frames=frames,
+                    score=_number(item.get("score", 0.0), f"{where}.score"),
+                    found=bool(item.get("found", True)),
+                    start=start,
+                    end=end,
+                    ranked=tuple(_box(box, f"{where}.ranked") for box in item.get("ranked", ())),
+                    ranked_scores=tuple(_number(s, f"{where}.ranked_scores") for s in item.get("ranked_scores", ())),
+                )
+            )
+        return cls(
+            image=_text(data, "image"),
+            size=_size(data),
+            phrases=tuple(phrases),
+            sentence=sentence,
+            model=str(data.get("model", "")),
+        )
+
+
+def _check_header(data: Mapping[str, Any], kind: str) -> None:
+    if not isinstance(data, Mapping):
+        raise BadFileError(f"expected a JSON object for grounded {kind}, got {type(data).__name__}")
+    if data.get("deixis") != SCHEMA_VERSION:
+        raise BadFileError(
+            f'expected "deixis": {SCHEMA_VERSION}, got {data.get("deixis")!r}: not our JSON, or of a newer version'
+        )
+    if data.get("kind") != kind:
+        raise BadFileError(f'expected "kind": "{kind}", got {data.get("kind")!r}')
+
+
+def _text(data: Mapping[str, Any], key: str, where: str = "") -> str:
+    value = data.get(key)
+    if not isinstance(value, str):
+        raise BadFileError(f"{where + '.' if where else ''}{key} should be a string, got {value!r}")
+    return value
+
+
+def _items(data: Mapping[str, Any], key: str) -> Sequence[Mapping[str, Any]]:
+    value = data.get(key)
+    if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
+        raise BadFileError(f"{key} should be a list of objects, got {type(value).__name__}")
+    return value
+
+
+def _number(value: Any, where: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise BadFileError(f"{where} should be a finite number, got {value!r}")
+    return float(value)
+
+
+def _size(data: Mapping[str, Any]) -> tuple[int, int]:
+    value = data.get("size")
+    if not (isinstance(value, list | tuple) and len(value) == 2 and all(isinstance(v, int) and v > 0 for v in value)):
+        raise BadFileError(f"size should be [width, height] in pixels, got {value!r}")
+    return int(value[0]), int(value[1])
+
+
+def _box(value: Any, where: str) -> Box:
+    if not isinstance(value, list | tuple) or len(value) != 4:
+        raise BadFileError(f"{where} should be [x1, y1, x2, y2], got {value!r}")
+    x1, y1, x2, y2 = (_number(v, where) for v in value)
+    if x2 < x1 or y2 < y1:
+        raise BadFileError(f"{where} should be [x1, y1, x2, y2] with x1 <= x2 and y1 <= y2, got {list(value)!r}")
+    return x1, y1, x2, y2
+
+
+def _boxes(item: Mapping[str, Any], where: str) -> tuple[tuple[Box, ...], tuple[int, ...]]:
+    boxes = tuple(_box(box, f"{where}.boxes") for box in item.get("boxes", ()))
+    frames = tuple(int(_number(frame, f"{where}.frames")) for frame in item.get("frames", ()))
+    if frames and len(frames) != len(boxes):
+        raise BadFileError(f"{where} has {len(boxes)} boxes but {len(frames)} frames")
+    return boxes, frames or (0,) * len(boxes)
+
+
+def _span(item: Mapping[str, Any], text: str, where: str) -> tuple[int, int]:
+    start, end = item.get("start"), item.get("end")
+    if not (isinstance(start, int) and isinstance(end, int) and 0 <= start <= end <= len(text)):
+        raise BadFileError(f"{where} has span {start!r} to {end!r}, outside a text of {len(text)} characters")
+    return start, end
