@@ -21,7 +21,8 @@ def area(boxes: Boxes, *, plus_one: bool = False) -> Boxes:
     extra = 1 if plus_one else 0
     width = (boxes[..., 2] - boxes[..., 0] + extra).clip(min=0)
     height = (boxes[..., 3] - boxes[..., 1] + extra).clip(min=0)
-    return width * height
+    areas: Boxes = width * height
+    return areas
 
 
 def _shared_area(a: Boxes, b: Boxes, plus_one: bool) -> Boxes:
@@ -31,14 +32,16 @@ def _shared_area(a: Boxes, b: Boxes, plus_one: bool) -> Boxes:
     else:
         low, high = np.maximum(a[..., :2], b[..., :2]), np.minimum(a[..., 2:], b[..., 2:])
     sides = (high - low + extra).clip(min=0)  # (..., 2)
-    return sides[..., 0] * sides[..., 1]
+    areas: Boxes = sides[..., 0] * sides[..., 1]
+    return areas
 
 
 def iou_aligned(a: Boxes, b: Boxes, *, plus_one: bool = False) -> Boxes:
     """Return the intersection over union of boxes at the same place, with broadcasting: (..., 4), (..., 4) -> (...)."""
     shared = _shared_area(a, b, plus_one)
     total = area(a, plus_one=plus_one) + area(b, plus_one=plus_one) - shared
-    return shared / total.clip(min=1e-9)
+    overlap: Boxes = shared / total.clip(min=1e-9)
+    return overlap
 
 
 def iou(a: Boxes, b: Boxes, *, plus_one: bool = False) -> Boxes:
@@ -49,7 +52,8 @@ def iou(a: Boxes, b: Boxes, *, plus_one: bool = False) -> Boxes:
 def inside_share(a: Boxes, b: Boxes) -> Boxes:
     """Return which share of each box of ``a`` lies inside each box of ``b``, (N, 4), (M, 4) -> (N, M)."""
     shared = _shared_area(a[..., :, None, :], b[..., None, :, :], plus_one=False)
-    return shared / area(a)[..., :, None].clip(min=1e-9)
+    shares: Boxes = shared / area(a)[..., :, None].clip(min=1e-9)
+    return shares
 
 
 def union_box(boxes: Boxes) -> Boxes:
@@ -97,14 +101,16 @@ def decode_deltas(
 
 
 def _sizes(boxes: Boxes) -> Boxes:
-    return (boxes[..., 2:] - boxes[..., :2]).clip(min=1e-6)
+    sides: Boxes = (boxes[..., 2:] - boxes[..., :2]).clip(min=1e-6)
+    return sides
 
 
 def scale(boxes: Boxes, old: tuple[int, int], new: tuple[int, int]) -> Boxes:
     """Carry boxes from an image of size ``old`` (width, height) to the same image at size ``new``."""
     x, y = new[0] / old[0], new[1] / old[1]
     factor = boxes.new_tensor([x, y, x, y]) if isinstance(boxes, Tensor) else np.array([x, y, x, y])
-    return boxes * factor
+    scaled: Boxes = boxes * factor
+    return scaled
 
 
 def clip_to(boxes: Boxes, size: tuple[int, int]) -> Boxes:
@@ -113,7 +119,8 @@ def clip_to(boxes: Boxes, size: tuple[int, int]) -> Boxes:
     if isinstance(boxes, Tensor):
         limit = boxes.new_tensor([width, height, width, height])
         return torch.minimum(boxes.clip(min=0), limit)
-    return np.minimum(boxes.clip(min=0), np.array([width, height, width, height]))
+    cut: Boxes = np.minimum(boxes.clip(min=0), np.array([width, height, width, height]))
+    return cut
 
 
 def normalise(boxes: Boxes, size: tuple[int, int]) -> Boxes:

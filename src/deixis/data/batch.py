@@ -21,7 +21,7 @@ class _Movable:
 
     def to(self, device: torch.device | str) -> Self:
         """Return the same batch with its tensors on ``device``."""
-        moved = {}
+        moved: dict[str, object] = {}
         for item in fields(self):  # type: ignore[arg-type]
             value = getattr(self, item.name)
             if isinstance(value, Tensor | _Movable):

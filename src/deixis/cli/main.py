@@ -1,0 +1,126 @@
+"""The ``deixis`` command: a table of contents that loads a room only when one of its commands is called.
+
+Importing torch takes a second, so ``deixis --help`` must not: the table below holds each command's one-line help, and
+the module behind a command is imported when it runs.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from dataclasses import dataclass
+from typing import Any
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+from deixis.errors import DeixisError
+
+USE, PREPARE, LEARN = "Use it", "Prepare", "Learn and measure"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """Where a command lives (``module:attribute``, a function or a typer app), and what the table of contents says."""
+
+    where: str
+    panel: str
+    help: str
+
+
+COMMANDS: dict[str, Entry] = {
+    "data": Entry("deixis.cli.data:app", PREPARE, "Look at a dataset: what is in it, draw an example, make clips."),
+    "regions": Entry("deixis.cli.regions:app", PREPARE, "Find and store the regions of photos; measure their recall."),
+    "text": Entry("deixis.cli.text:app", PREPARE, "Parse captions; build vocabularies, relations and object classes."),
+    "score": Entry("deixis.cli.score:score", LEARN, "Score predictions against a dataset or a reference file."),
+    "compare": Entry("deixis.cli.score:compare", LEARN, "Put scored runs side by side, with significance."),
+}
+
+
+class LazyGroup(TyperGroup):
+    """Shows every command from the table; imports the one that is called."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Return the commands in the order of the table."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Return a light stand-in that knows name, help and panel; the help page needs no more."""
+        entry = COMMANDS.get(cmd_name)
+        if entry is None:
+            return None
+        return TyperCommand(cmd_name, help=entry.help, rich_help_panel=entry.panel, callback=lambda: None)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
+        """Return the real command for a call, importing its module."""
+        name, stand_in, rest = super().resolve_command(ctx, args)
+        return name, stand_in and _load(str(stand_in.name)), rest
+
+
+def _load(name: str) -> Any:
+    entry = COMMANDS[name]
+    module, _, attribute = entry.where.partition(":")
+    target = getattr(importlib.import_module(module), attribute)
+    if not isinstance(target, typer.Typer):
+        single = typer.Typer(add_completion=False)
+        single.command(name, help=target.__doc__)(target)
+        target = single
+    command = typer.main.get_command(target)
+    command.name = name
+    return command
+
+
+app = typer.Typer(
+    cls=LazyGroup,
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    help="Captions whose words point at boxes, and boxes for any phrase, learned from image-caption pairs alone.",
+    epilog="Every command takes --json (for programs) and --help. Errors go to stderr with exit code 2; --debug shows "
+    "where they come from.",
+)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        from deixis import __version__
+
+        typer.echo(f"deixis {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: bool = typer.Option(False, "--version", callback=_version, is_eager=True, help="Print the version."),
+    debug: bool = typer.Option(False, "--debug", help="Show the traceback of an error."),
+) -> None:
+    """Take the options that go before a command; ``--debug`` is read in :func:`main`, wherever it stands."""
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run the command line and turn errors a user can mend into one line and exit code 2."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    debug = "--debug" in given or bool(os.environ.get("DEIXIS_DEBUG"))
+    given = [argument for argument in given if argument != "--debug"]
+    try:
+        app(given, prog_name="deixis")
+    except DeixisError as error:
+        _leave(str(error), debug, error)
+    except (OSError, MemoryError) as error:
+        if isinstance(error, BrokenPipeError):  # the reader of a pipe has seen enough
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            sys.exit(0)
+        _leave(f"{type(error).__name__}: {error}", debug, error)
+
+
+def _leave(message: str, debug: bool, error: BaseException) -> None:
+    if debug:
+        raise error
+    print(f"deixis: {message}", file=sys.stderr)
+    sys.exit(2)
+
+
+if __name__ == "__main__":
+    main()
