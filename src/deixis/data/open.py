@@ -1,0 +1,47 @@
+"""Open a dataset by its path: the format is recognised from what lies there, or given by name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from deixis.data.dataset import Dataset
+from deixis.data.flickr30k_entities import Flickr30kEntities
+from deixis.errors import BadFileError, DeixisError
+
+
+READERS: tuple[type[Dataset], ...] = (Flickr30kEntities,)
+"""In the order they are asked: the more particular layouts first."""
+
+
+def open_dataset(path: str | Path, format: str | None = None) -> Dataset:
+    """Open the dataset at ``path`` without reading it all.
+
+    >>> dataset = open_dataset("flickr30k-entities")  # doctest: +SKIP
+    >>> dataset["1000268201"].captions[0].text  # doctest: +SKIP
+    'A child in a pink dress is climbing up a set of stairs in an entry way .'
+    """
+    path = Path(path)
+    if format is not None:
+        for reader in READERS:
+            if reader.format == format:
+                _must_exist(path)
+                return reader(path)
+        raise DeixisError(f"unknown dataset format {format!r}; there are {_names()}")
+    _must_exist(path)
+    for reader in READERS:
+        if reader.recognises(path):
+            return reader(path)
+    raise BadFileError(f"{path} looks like none of the dataset formats {_names()}; docs/data.md shows their layouts")
+
+
+def _must_exist(path: Path) -> None:
+    try:
+        if path.exists():
+            return
+    except (OSError, ValueError) as error:
+        raise BadFileError(f"{path} cannot be read: {error}") from error
+    raise BadFileError(f"there is no file or folder {path}")
+
+
+def _names() -> str:
+    return ", ".join(reader.format for reader in READERS)
