@@ -1,0 +1,44 @@
+"""A room may import from the rooms above it, never from below (docs/architecture.md)."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parents[1] / "src" / "deixis"
+ORDER = [
+    "errors", "home", "geometry", "types", "images", "video", "interfaces", "distributed",
+    "text", "regions", "data", "metrics", "captioning", "grounding", "training", "export", "serve", "cli",
+]  # fmt: skip
+
+
+def room_of(path: Path) -> str:
+    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+
+
+def imported_rooms(path: Path) -> set[str]:
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
+            names |= {f"{node.module}.{alias.name}" for alias in node.names}
+        elif isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+    return {parts[1] for name in names if (parts := name.split("."))[0] == "deixis" and len(parts) > 1}
+
+
+@pytest.mark.parametrize("room", ORDER)
+def test_no_room_imports_from_below(room: str) -> None:
+    wrong = []
+    for path in PACKAGE.rglob("*.py"):
+        if room_of(path) == room:
+            for other in imported_rooms(path):
+                if other in ORDER and ORDER.index(other) > ORDER.index(room):
+                    wrong.append(f"{path.relative_to(PACKAGE)} imports deixis.{other}")
+    assert not wrong
+
+
+def test_every_room_has_its_place() -> None:
+    rooms = {room_of(path) for path in PACKAGE.rglob("*.py")} - {"__init__", "__main__"}
+    assert rooms <= set(ORDER)
