@@ -33,9 +33,8 @@ def test_no_room_imports_from_below(room: str) -> None:
     wrong = []
     for path in PACKAGE.rglob("*.py"):
         if room_of(path) == room:
-            for other in imported_rooms(path):
-                if other in ORDER and ORDER.index(other) > ORDER.index(room):
-                    wrong.append(f"{path.relative_to(PACKAGE)} imports deixis.{other}")
+            below = imported_rooms(path) & set(ORDER[ORDER.index(room) + 1 :])
+            wrong += [f"{path.relative_to(PACKAGE)} imports deixis.{other}" for other in below]
     assert not wrong
 
 

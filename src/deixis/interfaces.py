@@ -33,13 +33,17 @@ class Extractor(Protocol):
 
 @runtime_checkable
 class Grounder(Protocol):
-    """Scores words and phrases against regions; may teach a captioner, reward it, or check a caption."""
+    """Scores words and phrases against regions; may teach a captioner, reward it, or check a caption.
+
+    ``batch`` is a ``deixis.data.batch.Batch``. Sampled captions are scored by putting them into a copy of their batch
+    (``replace(batch, words=..., tags=..., image_of=...)``), so that regions are described once.
+    """
 
     def attention(self, batch: Any) -> Tensor:
-        """Return for each caption and word a distribution over regions, (C, T, N)."""
+        """Return for each caption and word a distribution over its image's regions, (C, T, N)."""
         ...
 
-    def match(self, regions: Any, words: Any) -> Tensor:
+    def match(self, batch: Any) -> Tensor:
         """Return how well each caption fits its image, (C,)."""
         ...
 
