@@ -1,0 +1,214 @@
+"""One file of a region store: the regions of some images as flat arrays in safetensors, readable in place.
+
+Rows of all images lie one after another; ``region_ends`` and ``frame_ends`` say where each image stops, so reading one
+image touches only its own bytes. Features and scores are half precision, boxes stay single: half cannot name the pixels
+of a large photo. Wide distributions keep their 16 largest entries (``NAME.index``, ``NAME.value``). Every image has a
+CRC-32 per array, checked when the bytes are first touched, so damage is found without reading whole files.
+"""
+
+from __future__ import annotations
+
+import json
+import mmap
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors.numpy import save
+from torch import Tensor
+
+from deixis.errors import BadFileError, DeixisError
+from deixis.types import Regions
+
+Array = NDArray[Any]
+
+KEPT = 16
+"""How many entries of a wide distribution are stored."""
+WIDE = 128
+"""Distributions over more names than this are stored by their largest entries."""
+
+PER_REGION = ("boxes", "frame", "features", "objectness", "regionness", "class_probs", "word_probs")
+PER_FRAME = ("global_features", "feature_map")
+FIELDS = tuple(name for name in PER_REGION + PER_FRAME if name not in ("boxes", "frame"))
+"""What a reader may ask for; boxes, frames and sizes always come."""
+
+_STRUCTURE = ("sizes", "region_ends", "frame_ends", "crc")
+_DTYPES = {"F16": "<f2", "F32": "<f4", "I16": "<i2", "I32": "<i4", "I64": "<i8", "U16": "<u2", "U32": "<u4"}
+
+
+def encode(images: Sequence[Regions], *, dense: bool = False) -> dict[str, Array]:
+    """Return the arrays of a file that holds ``images`` in this order.
+
+    Args:
+        images: Regions of one extractor, all with the same optional fields and widths.
+        dense: Keep wide distributions whole instead of their largest entries.
+    """
+    columns: dict[str, list[Array]] = {}
+    for regions in images:
+        for name, value in _columns(regions, dense).items():
+            columns.setdefault(name, []).append(value)
+    for name, values in columns.items():
+        if len(values) != len(images) or len({value.shape[1:] for value in values}) > 1:
+            raise DeixisError(f"regions of one store must agree: {name} is missing or has another shape in some images")
+    arrays = {name: np.concatenate(values) for name, values in columns.items()}
+    arrays["sizes"] = np.array([regions.size for regions in images], dtype="<i4").reshape(-1, 2)
+    arrays["region_ends"] = np.cumsum([len(regions) for regions in images], dtype="<i8")
+    arrays["frame_ends"] = np.cumsum([regions.frames for regions in images], dtype="<i8")
+    arrays["crc"] = np.array(
+        [[zlib.crc32(columns[name][row].tobytes()) for name in sorted(columns)] for row in range(len(images))],
+        dtype="<u4",
+    ).reshape(len(images), len(columns))
+    return arrays
+
+
+def _columns(regions: Regions, dense: bool) -> dict[str, Array]:
+    columns: dict[str, Array] = {"boxes": _numpy(regions.boxes, "<f4"), "frame": _numpy(regions.frame, "<i2")}
+    for name in FIELDS:
+        value: Tensor | None = getattr(regions, name)
+        if value is None:
+            continue
+        half = _numpy(value, "<f2")
+        if not np.isfinite(half).all():
+            raise DeixisError(f"{name} holds values that are not finite in half precision")
+        if name in ("class_probs", "word_probs") and half.shape[1] > WIDE and not dense:
+            order = np.argsort(-half, axis=1, kind="stable")[:, :KEPT]
+            columns[f"{name}.index"] = order.astype("<u2")
+            columns[f"{name}.value"] = np.take_along_axis(half, order, 1)
+        else:
+            columns[name] = half
+    if (np.diff(columns["frame"]) < 0).any():
+        raise DeixisError("regions of a clip must be sorted by frame")
+    if not np.isfinite(columns["boxes"]).all():
+        raise DeixisError("boxes hold values that are not finite")
+    return columns
+
+
+def _numpy(value: Tensor, dtype: str) -> Array:
+    with np.errstate(over="ignore"):  # an overflow to infinity is reported by the caller, with the field's name
+        return np.ascontiguousarray(value.detach().float().numpy(force=True)).astype(dtype)
+
+
+def join(parts: Sequence[Mapping[str, Array]]) -> dict[str, Array]:
+    """Return the arrays of several files as those of one file with all their images."""
+    filled = [part for part in parts if len(part["sizes"])]
+    if not filled:
+        return dict(parts[0]) if parts else encode([])
+    names = set(filled[0])
+    for part in filled:
+        if set(part) != names:
+            odd = ", ".join(sorted(names ^ set(part)))
+            raise DeixisError(f"images of one store must have the same fields; only some have {odd}")
+    arrays: dict[str, Array] = {}
+    for name in sorted(names):
+        values = [part[name] for part in filled]
+        if len({value.shape[1:] for value in values}) > 1:
+            widths = ", ".join(str(value.shape[1:]) for value in values)
+            raise DeixisError(f"images of one store must agree in the shape of {name}, got {widths}")
+        if name.endswith("_ends"):
+            starts = np.cumsum([0, *(value[-1] for value in values[:-1])])
+            values = [value + start for value, start in zip(values, starts, strict=True)]
+        arrays[name] = np.concatenate(values)
+    return arrays
+
+
+def pack(arrays: Mapping[str, Array], facts: Mapping[str, Any]) -> bytes:
+    """Return the bytes of a safetensors file; the same arrays and facts always give the same bytes."""
+    # One metadata key only: safetensors writes several in no fixed order.
+    return save(dict(arrays), metadata={"deixis": json.dumps(facts, sort_keys=True, ensure_ascii=False)})
+
+
+@dataclass(frozen=True)
+class Shard:
+    """The arrays of a file, mapped or in memory, and the facts written with them."""
+
+    name: str
+    arrays: Mapping[str, Array]
+    facts: Mapping[str, Any]
+    touched: Array  # (images, arrays) True where the checksum has been compared
+
+    @cached_property
+    def columns(self) -> dict[str, int]:
+        """The arrays that have checksums, with their columns in ``crc``."""
+        return {name: at for at, name in enumerate(sorted(set(self.arrays) - set(_STRUCTURE)))}
+
+    @classmethod
+    def open(cls, path: Path) -> Shard:
+        """Map a file without reading its rows."""
+        try:
+            with path.open("rb") as file:
+                data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        except (OSError, ValueError) as error:
+            raise BadFileError(f"shard {path} cannot be opened: {error}") from error
+        return cls.parse(data, str(path))
+
+    @classmethod
+    def parse(cls, data: bytes | mmap.mmap, name: str) -> Shard:
+        """Read the header of a file's bytes and lay arrays over the rest, without copying."""
+        try:
+            length = int.from_bytes(data[:8], "little")
+            header = json.loads(data[8 : 8 + length])
+            facts = json.loads(header.pop("__metadata__")["deixis"])
+            arrays = {}
+            for key, entry in header.items():
+                start, stop = entry["data_offsets"]
+                dtype = np.dtype(_DTYPES[entry["dtype"]])
+                count = int(np.prod(entry["shape"], dtype=np.int64))
+                if start + count * dtype.itemsize != stop or 8 + length + stop > len(data):
+                    raise ValueError(f"{key} does not fit into the file")
+                flat = np.frombuffer(data, dtype, count, 8 + length + start) if count else np.empty(0, dtype)
+                arrays[key] = flat.reshape(entry["shape"])
+            shard = cls(name, arrays, facts, np.zeros(arrays["crc"].shape, dtype=bool))
+            shard._check_structure()
+        except (ValueError, KeyError, TypeError, OverflowError) as error:
+            raise BadFileError(
+                f"shard {name} is damaged ({error}): delete the store and extract or import it again"
+            ) from error
+        return shard
+
+    def _check_structure(self) -> None:
+        count = len(self.arrays["sizes"])
+        for ends in ("region_ends", "frame_ends"):
+            steps = np.diff(self.arrays[ends], prepend=0)
+            if len(steps) != count or (steps < 0).any():
+                raise ValueError(f"{ends} does not rise")
+        rows, frames = self.rows(count - 1)[1] if count else 0, self.frame_rows(count - 1)[1] if count else 0
+        for name in self.columns:
+            if len(self.arrays[name]) != (frames if name in PER_FRAME else rows):
+                raise ValueError(f"{name} has {len(self.arrays[name])} rows")
+        if self.arrays["crc"].shape != (count, len(self.columns)):
+            raise ValueError("checksums are missing")
+
+    def rows(self, image: int) -> tuple[int, int]:
+        """Return where the regions of an image start and stop."""
+        ends = self.arrays["region_ends"]
+        return (int(ends[image - 1]) if image else 0), int(ends[image])
+
+    def frame_rows(self, image: int) -> tuple[int, int]:
+        """Return where the frames of an image start and stop."""
+        ends = self.arrays["frame_ends"]
+        return (int(ends[image - 1]) if image else 0), int(ends[image])
+
+    def read(self, name: str, image: int) -> Array:
+        """Return one array of one image, in place; its checksum is compared the first time."""
+        start, stop = self.frame_rows(image) if name in PER_FRAME else self.rows(image)
+        value: Array = self.arrays[name][start:stop]
+        column = self.columns[name]
+        if not self.touched[image, column]:
+            if zlib.crc32(value.tobytes()) != int(self.arrays["crc"][image, column]):
+                raise BadFileError(
+                    f"shard {self.name} is damaged (checksum of {name} of image {image}): delete the store and "
+                    "extract or import it again"
+                )
+            self.touched[image, column] = True
+        return value
+
+    def check(self) -> None:
+        """Compare every checksum."""
+        for image in range(len(self.arrays["sizes"])):
+            for name in self.columns:
+                self.read(name, image)
