@@ -8,7 +8,6 @@ from deixis.data.dataset import Dataset
 from deixis.data.flickr30k_entities import Flickr30kEntities
 from deixis.errors import BadFileError, DeixisError
 
-
 READERS: tuple[type[Dataset], ...] = (Flickr30kEntities,)
 """In the order they are asked: the more particular layouts first."""
 
