@@ -1,0 +1,129 @@
+"""The folder of a run: which checkpoints it holds, and its metrics. Survives being killed at any moment.
+
+``checkpoints.json`` names the last and the best checkpoint and is replaced in one move; a folder it does not name is
+left over from a killed process and is deleted. ``metrics.jsonl`` is cut back to the checkpoint when a run resumes.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import IO, Any
+
+import yaml
+
+from deixis.errors import BadFileError, DeixisError
+from deixis.training.files import cannot_write, read_json, write_folder, write_json, write_text
+from deixis.training.recipe import Recipe
+
+POINTERS, METRICS, RECIPE, SAMPLES = "checkpoints.json", "metrics.jsonl", "recipe.yaml", "samples.jsonl"
+
+
+class Run:
+    """A run's folder. Only the main process writes."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._files: dict[str, IO[str]] = {}
+
+    @property
+    def exists(self) -> bool:
+        """Whether a run was begun here."""
+        return (self.path / RECIPE).exists() or (self.path / POINTERS).exists()
+
+    def begin(self, recipe: Recipe) -> None:
+        """Start a new run in a folder that holds none."""
+        if self.exists:
+            raise DeixisError(f"{self.path} already holds a run: go on with --resume, or choose another folder with -o")
+        write_text(self.path / RECIPE, yaml.safe_dump(recipe.plain(), sort_keys=False, allow_unicode=True))
+
+    def recipe(self) -> Recipe:
+        """Return the recipe the run was begun with."""
+        try:
+            data = yaml.safe_load((self.path / RECIPE).read_text(encoding="utf-8"))
+        except (OSError, yaml.YAMLError) as error:
+            raise BadFileError(f"{self.path / RECIPE} cannot be read: {error}") from error
+        return Recipe.from_plain(data, str(self.path / RECIPE))
+
+    def pointer(self, which: str) -> Path | None:
+        """Return the folder of the ``last`` or ``best`` checkpoint, or None before there is one."""
+        if not (self.path / POINTERS).exists():
+            return None
+        name = read_json(self.path / POINTERS).get(which)
+        if name is None:
+            return None
+        folder = self.path / "checkpoints" / Path(str(name)).name
+        if not folder.is_dir():
+            raise BadFileError(f"{self.path / POINTERS} names {folder}, which is missing: the run is damaged")
+        return folder
+
+    def save(self, name: str, fill: Callable[[Path], None]) -> str:
+        """Write a checkpoint by ``fill(folder)`` and return its name, which :meth:`point` then makes known."""
+        named = read_json(self.path / POINTERS).values() if (self.path / POINTERS).exists() else ()
+        while name in named:  # a second checkpoint at one step never replaces the first before it is whole
+            name += "+"
+        folder = self.path / "checkpoints" / name
+        if folder.exists():  # left by a process that was killed before it could say so
+            shutil.rmtree(folder)
+        write_folder(folder, fill)
+        return name
+
+    def point(self, **pointers: str | None) -> None:
+        """Replace pointers in one move and delete what is not named any more."""
+        old = read_json(self.path / POINTERS) if (self.path / POINTERS).exists() else {}
+        new = {**old, **pointers}
+        write_json(self.path / POINTERS, new)
+        for folder in (self.path / "checkpoints").iterdir():
+            if folder.name not in new.values():
+                shutil.rmtree(folder, ignore_errors=True)
+
+    def log(self, entry: Mapping[str, Any], file: str = METRICS) -> None:
+        """Append one line; numbers JSON cannot hold become null."""
+        try:
+            if file not in self._files:
+                self._files[file] = (self.path / file).open("a", encoding="utf-8")
+            self._files[file].write(json.dumps(_finite(entry), ensure_ascii=False) + "\n")
+            self._files[file].flush()
+        except OSError as error:
+            raise cannot_write(self.path / file, error) from error
+
+    def entries(self, file: str = METRICS) -> Iterator[dict[str, Any]]:
+        """Yield what was logged; a last line that was cut short is left out."""
+        path = self.path / file
+        if not path.exists():
+            return
+        with path.open(encoding="utf-8") as lines:
+            for line in lines:
+                try:
+                    entry = json.loads(line)
+                except ValueError:
+                    continue
+                if isinstance(entry, dict):
+                    yield entry
+
+    def cut_back(self, step: int) -> None:
+        """Forget what was logged after ``step``: the resumed run will say it again."""
+        self.close()
+        for file in (METRICS, SAMPLES):
+            kept = [entry for entry in self.entries(file) if entry.get("step", 0) <= step]
+            if (self.path / file).exists():
+                write_text(self.path / file, "".join(json.dumps(e, ensure_ascii=False) + "\n" for e in kept))
+
+    def close(self) -> None:
+        """Close the log files."""
+        for file in self._files.values():
+            file.close()
+        self._files.clear()
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, Mapping):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(item) for item in value]
+    return value
