@@ -8,10 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
+from enum import IntEnum
 from typing import Self
 
 import torch
 from torch import Tensor
+
+
+class WordKind(IntEnum):
+    """What ``Batch.tags`` holds. Padding, the end token and everything that is none of the others is OTHER."""
+
+    OTHER = 0
+    NOUN = 1
+    VERB = 2
+    ADJECTIVE = 3
 
 
 class _Movable:
@@ -94,7 +104,7 @@ class Batch(_Movable):
     regions: RegionBatch
     words: Tensor  # (C, T)
     image_of: Tensor  # (C,) row of the regions for each caption
-    tags: Tensor  # (C, T) one of the word kinds of the vocabulary: noun, verb, adjective, other
+    tags: Tensor  # (C, T) a WordKind for each word
     phrases: PhraseBatch | None = None
     relations: RelationBatch | None = None
     phrase_boxes: PhraseBoxes | None = None

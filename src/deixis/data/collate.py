@@ -1,0 +1,261 @@
+"""From examples and stored regions to batches: the one place where captions become numbers, and are cut and padded.
+
+Captions are turned into numbers once (:func:`encode_example`); a batch then only copies. Words are lower case without
+punctuation; phrases, which the readers give as token spans, become spans of word positions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from deixis.data.batch import Batch, PhraseBatch, PhraseBoxes, RegionBatch, RelationBatch, WordKind
+from deixis.errors import DeixisError
+from deixis.regions.store import RegionStore
+from deixis.text.tokens import normal_word
+from deixis.text.vocabulary import ADJECTIVE_TAGS, NOUN_TAGS, VERB_TAGS, Vocabulary
+from deixis.types import Box, Example, Phrase, Sentence
+
+Labeller = Callable[[Sentence, Phrase], int]
+"""Gives the object class of a phrase, -1 for none."""
+
+
+@dataclass(frozen=True, slots=True)
+class EncodedPhrase:
+    """A phrase as a span of word positions, with its human boxes where supervision was asked for."""
+
+    first: int
+    last: int
+    head: int
+    boxes: tuple[Box, ...] = ()
+    frames: tuple[int, ...] = ()
+    label: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class EncodedCaption:
+    """A caption as numbers; ``words`` ends with the end token, ``tags`` is one shorter."""
+
+    words: tuple[int, ...]
+    tags: tuple[int, ...]
+    phrases: tuple[EncodedPhrase, ...] = ()
+    relations: tuple[tuple[int, int, int], ...] = ()
+    """Subject and object as indices into ``phrases``, the predicate's id between them."""
+
+
+@dataclass(frozen=True, slots=True)
+class EncodedExample:
+    """An image's id, its captions as numbers, and their texts."""
+
+    id: str
+    captions: tuple[EncodedCaption, ...]
+    references: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CaptionEncoder:
+    """Turns sentences into numbers.
+
+    Args:
+        vocabulary: The words the model knows; others become the unknown word.
+        length: Words after which a caption is cut. The end token always follows.
+        predicates: Ids of relation predicates; others get 0.
+        supervision: Whether to keep the human boxes. Off everywhere but in supervised bounds.
+        label: Object class of a phrase, asked only under supervision.
+    """
+
+    vocabulary: Vocabulary
+    length: int = 20
+    predicates: Mapping[str, int] = field(default_factory=dict)
+    supervision: bool = False
+    label: Labeller | None = None
+
+    def __call__(self, sentence: Sentence) -> EncodedCaption:
+        """Encode one caption."""
+        place: dict[int, int] = {}  # token -> word position
+        words: list[str] = []
+        tags: list[int] = []
+        for at, token in enumerate(sentence.tokens):
+            word = normal_word(token.text)
+            if word is None:
+                continue
+            if len(words) == self.length:
+                break
+            place[at] = len(words)
+            words.append(word)
+            tags.append(self._kind(word, token.tag))
+        phrases: list[EncodedPhrase] = []
+        row: dict[int, int] = {}  # phrase of the sentence -> kept phrase
+        for number, phrase in enumerate(sentence.phrases):
+            kept = self._phrase(sentence, phrase, place, tags)
+            if kept is not None:
+                row[number] = len(phrases)
+                phrases.append(kept)
+        relations = tuple(
+            (row[relation.subject], self.predicates.get(relation.predicate, 0), row[relation.object])
+            for relation in sentence.relations
+            if relation.subject in row and relation.object in row
+        )
+        return EncodedCaption(tuple(self.vocabulary.encode(words, end=True)), tuple(tags), tuple(phrases), relations)
+
+    def _kind(self, word: str, tag: str | None) -> int:
+        if tag is None:  # not parsed: what the word mostly is
+            entry = self.vocabulary.entry(word)
+            tag = entry.tag if entry is not None else None
+        if tag in NOUN_TAGS:
+            return WordKind.NOUN
+        if tag in VERB_TAGS:
+            return WordKind.VERB
+        return WordKind.ADJECTIVE if tag in ADJECTIVE_TAGS else WordKind.OTHER
+
+    def _phrase(
+        self, sentence: Sentence, phrase: Phrase, place: Mapping[int, int], tags: Sequence[int]
+    ) -> EncodedPhrase | None:
+        """Return a phrase in word positions, or None where the cut took its head or it has no word at all."""
+        inside = [place[at] for at in range(phrase.first, phrase.last) if at in place]
+        if not inside or (phrase.head is not None and phrase.head not in place):
+            return None
+        if phrase.head is not None:
+            head = place[phrase.head]
+        else:  # English noun phrases mostly end with their head noun
+            if any(
+                at not in place and normal_word(sentence.tokens[at].text) for at in range(phrase.first, phrase.last)
+            ):
+                return None  # cut
+            head = next((at for at in reversed(inside) if tags[at] == WordKind.NOUN), inside[-1])
+        boxes = phrase.boxes if self.supervision else ()
+        return EncodedPhrase(
+            inside[0],
+            inside[-1] + 1,
+            head,
+            boxes,
+            (phrase.frames or (0,) * len(boxes)) if boxes else (),
+            self.label(sentence, phrase) if self.supervision and self.label is not None else -1,
+        )
+
+
+def encode_example(example: Example, encoder: CaptionEncoder) -> EncodedExample:
+    """Encode all captions of an image."""
+    return EncodedExample(
+        example.id,
+        tuple(encoder(sentence) for sentence in example.captions),
+        tuple(sentence.text for sentence in example.captions),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class RegionSource:
+    """Several stores of one extractor as one: the regions of an image come from the store that has it."""
+
+    stores: tuple[RegionStore, ...]
+    max_regions: int | None = None
+    fields: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        for store in self.stores[1:]:
+            store.require(self.stores[0].fingerprint)
+
+    @property
+    def fingerprint(self) -> str:
+        """The extractor of all regions."""
+        return self.stores[0].fingerprint
+
+    def __contains__(self, image: str) -> bool:
+        return any(image in store for store in self.stores)
+
+    def regions(self, images: Sequence[str]) -> RegionBatch:
+        """Return the padded regions of images, in their order."""
+        if len(self.stores) == 1:
+            return RegionBatch(tuple(images), **self._read(self.stores[0], images))
+        home = [next((at for at, s in enumerate(self.stores) if image in s), 0) for image in images]
+        if len(set(home)) == 1:
+            return RegionBatch(tuple(images), **self._read(self.stores[home[0]], images))
+        parts, order = [], []
+        for at, store in enumerate(self.stores):
+            rows = [row for row, store_of in enumerate(home) if store_of == at]
+            if rows:
+                parts.append(self._read(store, [images[row] for row in rows]))
+                order += rows
+        back = torch.tensor(order).argsort()
+        return RegionBatch(tuple(images), **{name: _join([p[name] for p in parts])[back] for name in parts[0]})
+
+    def _read(self, store: RegionStore, images: Sequence[str]) -> dict[str, Tensor]:
+        return store.batch(images, self.fields, max_regions=self.max_regions)
+
+
+def _join(parts: Sequence[Tensor]) -> Tensor:
+    """Concatenate padded tensors, padding the second axis to the longest."""
+    if parts[0].dim() == 1 or len({part.shape[1:] for part in parts}) == 1:
+        return torch.cat(list(parts))
+    longest = max(part.shape[1] for part in parts)
+    padded = [part.new_zeros(len(part), longest, *part.shape[2:]) for part in parts]
+    for out, part in zip(padded, parts, strict=True):
+        out[:, : part.shape[1]] = part
+    return torch.cat(padded)
+
+
+def collate(
+    examples: Sequence[EncodedExample],
+    regions: RegionBatch,
+    chosen: Sequence[Sequence[int]] | None = None,
+    *,
+    supervision: bool = False,
+) -> Batch:
+    """Return the batch of some images with all their captions, or those ``chosen`` per image.
+
+    >>> batch = collate(examples, source.regions([example.id for example in examples]))  # doctest: +SKIP
+    """
+    chosen = chosen if chosen is not None else [range(len(example.captions)) for example in examples]
+    pairs = [(row, number) for row, numbers in enumerate(chosen) for number in numbers]
+    captions = [examples[row].captions[number] for row, number in pairs]
+    if not captions:
+        raise DeixisError(f"none of the images {', '.join(example.id for example in examples[:3])} … has a caption")
+    longest = max(len(caption.words) for caption in captions)
+    words = torch.zeros(len(captions), longest, dtype=torch.long)
+    tags = torch.zeros(len(captions), longest, dtype=torch.long)
+    flat_words, flat_tags = words.numpy(), tags.numpy()
+    for row, caption in enumerate(captions):
+        flat_words[row, : len(caption.words)] = caption.words
+        flat_tags[row, : len(caption.tags)] = caption.tags
+    phrases = [(row, phrase) for row, caption in enumerate(captions) for phrase in caption.phrases]
+    return Batch(
+        regions=regions,
+        words=words,
+        image_of=torch.tensor([row for row, _ in pairs]),
+        tags=tags,
+        phrases=_phrases(phrases),
+        relations=_relations(captions),
+        phrase_boxes=_boxes([phrase for _, phrase in phrases]) if supervision else None,
+        references=tuple(example.references for example in examples),
+        caption_ids=tuple(f"{examples[row].id}#{number}" for row, number in pairs),
+    )
+
+
+def _phrases(phrases: Sequence[tuple[int, EncodedPhrase]]) -> PhraseBatch:
+    rows = torch.tensor([(row, p.first, p.last, p.head) for row, p in phrases], dtype=torch.long).reshape(-1, 4)
+    return PhraseBatch(*rows.unbind(1))
+
+
+def _relations(captions: Sequence[EncodedCaption]) -> RelationBatch:
+    rows: list[tuple[int, int, int]] = []
+    before = 0
+    for caption in captions:
+        rows += [(before + subject, predicate, before + object_) for subject, predicate, object_ in caption.relations]
+        before += len(caption.phrases)
+    return RelationBatch(*torch.tensor(rows, dtype=torch.long).reshape(-1, 3).unbind(1))
+
+
+def _boxes(phrases: Sequence[EncodedPhrase]) -> PhraseBoxes:
+    most = max((len(phrase.boxes) for phrase in phrases), default=0)
+    boxes = torch.zeros(len(phrases), most, 4)
+    frame = torch.zeros(len(phrases), most, dtype=torch.long)
+    for row, phrase in enumerate(phrases):
+        if phrase.boxes:
+            boxes[row, : len(phrase.boxes)] = torch.tensor(phrase.boxes, dtype=torch.float32)
+            frame[row, : len(phrase.boxes)] = torch.tensor(phrase.frames)
+    counts = torch.tensor([len(phrase.boxes) for phrase in phrases], dtype=torch.long)
+    mask = torch.arange(most) < counts[:, None]  # (P, M)
+    return PhraseBoxes(boxes, mask, frame, torch.tensor([phrase.label for phrase in phrases], dtype=torch.long))
