@@ -1,7 +1,7 @@
 """How varied captions are: distinct n-grams, vocabulary, novel captions, length.
 
-Div-n follows Shetty et al., "Speaking the Same Language" (ICCV 2017), section 5.2: for several captions of one image, the
-number of distinct n-grams divided by the number of words, averaged over images. With one caption for each image that
+Div-n follows Shetty et al., "Speaking the Same Language" (ICCV 2017): for several captions of one image, the number of
+distinct n-grams divided by the number of words, averaged over images. With one caption for each image that
 says nothing, so the same ratio over all captions together (distinct-n, Li et al., NAACL 2016) stands beside it.
 """
 
@@ -53,8 +53,8 @@ def diversity(captions: Mapping[str, str | Sequence[str]], training: Iterable[st
     words = [[tuple(scoring_words(text)) for text in group] for group in groups]
     every = [caption for group in words for caption in group]
     images_of: dict[tuple[str, ...], int] = {}
-    for group in words:
-        for caption in set(group):
+    for same_image in words:
+        for caption in set(same_image):
             images_of[caption] = images_of.get(caption, 0) + 1
     novel = None
     if training is not None:

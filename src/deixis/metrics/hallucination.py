@@ -17,10 +17,12 @@ from deixis.text.tokens import scoring_words
 
 _IRREGULAR = {
     "men": "man", "women": "woman", "children": "child", "people": "person", "feet": "foot", "teeth": "tooth",
-    "geese": "goose", "mice": "mouse", "oxen": "ox", "loaves": "loaf", "buses": "bus", "busses": "bus", "shoes": "shoe",
+    "geese": "goose", "mice": "mouse", "oxen": "ox", "buses": "bus", "busses": "bus", "shoes": "shoe", "axes": "axe",
+    "skis": "ski", "taxis": "taxi",
+    "knives": "knife", "wives": "wife", "lives": "life", "leaves": "leaf", "loaves": "loaf", "wolves": "wolf",
+    "shelves": "shelf", "scarves": "scarf", "calves": "calf", "halves": "half", "hooves": "hoof", "thieves": "thief",
 }  # fmt: skip
-_ENDINGS = (("ies", "y"), ("lves", "lf"), ("nives", "nife"), ("arves", "arf"), ("eaves", "eaf"))
-_HISSING = ("sses", "shes", "ches", "xes", "zes", "toes")
+_HISSING = ("sses", "shes", "ches", "xes", "zzes", "toes")
 
 
 class ObjectVocabulary:
@@ -39,7 +41,7 @@ class ObjectVocabulary:
             if isinstance(synonyms, str):
                 raise DeixisError(f"the words for object {name!r} are {synonyms!r}, must be a list of words")
             for text in (name, *synonyms):
-                words = _singular(scoring_words(text))
+                words = _key(scoring_words(text))
                 if not words:
                     raise DeixisError(f"object {name!r} has the word {text!r}, which is empty")
                 other = self._object_of.setdefault(words, name)
@@ -68,7 +70,7 @@ class ObjectVocabulary:
 
     def mentions(self, caption: str) -> list[str]:
         """Return the objects a caption names, in order, each as often as it is named."""
-        words = _singular(scoring_words(caption))
+        words = _key(scoring_words(caption))
         found, at = [], 0
         while at < len(words):
             for size in range(min(self._longest, len(words) - at), 0, -1):
@@ -149,17 +151,18 @@ def _present(image: str, vocabulary: ObjectVocabulary, annotated: Iterable[str],
     return present
 
 
-def _singular(words: Sequence[str]) -> tuple[str, ...]:
-    return tuple(map(singular, words))
+def _key(words: Sequence[str]) -> tuple[str, ...]:
+    return tuple(map(_key_of, words))
 
 
-def singular(word: str) -> str:
-    """Return the singular of an English noun by rule; good enough to match a list of objects, not a lemmatiser."""
+def _key_of(word: str) -> str:
+    """Return a form in which an English noun and its plural are equal; not always the singular ("cookie": "cooky")."""
     if word in _IRREGULAR:
         return _IRREGULAR[word]
+    if word.endswith("ies"):
+        return word.removesuffix("ies") + "y"
+    if word.endswith("ie"):
+        return word.removesuffix("ie") + "y"
     if len(word) <= 3 or not word.endswith("s") or word.endswith(("ss", "us", "is")):
         return word
-    for plural, ending in _ENDINGS:
-        if word.endswith(plural) and len(word) > len(plural) + 1:
-            return word.removesuffix(plural) + ending
     return word[:-2] if word.endswith(_HISSING) else word[:-1]
