@@ -25,16 +25,15 @@ from deixis.data.files import (
     id_list,
     read_text,
 )
+from deixis.data.images_of import file_size
 from deixis.data.karpathy import karpathy_splits
 from deixis.data.sentences import sentence_with_phrases
 from deixis.errors import BadFileError
-from deixis.images import image_size
 from deixis.types.example import Example, ImageFile, LabelledBox
 from deixis.types.sentence import Box, Phrase, Sentence
 
 BROKEN_XML = "broken XML"
 BROKEN_SENTENCE = "broken sentence"
-BROKEN_IMAGE = "broken image"
 OTHER_SHAPE = "image of another shape than annotated"
 EMPTY_PHRASE = "phrase without words"
 
@@ -113,12 +112,8 @@ class Flickr30kEntities(Dataset):
             if self._images.folder is not None:
                 self.problems.note(MISSING_IMAGE, f"{self._images.folder / id}.*")
             return ImageFile((self._images.folder or self.path / IMAGE_FOLDERS[0]) / f"{id}.jpg"), annotated
-        try:
-            size = image_size(path)
-        except BadFileError as error:
-            self.problems.note(BROKEN_IMAGE, str(error))
-            return ImageFile(path), annotated
-        if annotated is not None:
+        size = file_size(path, annotated, self.problems)
+        if annotated is not None and size is not None:
             stretch = (size[0] * annotated[1]) / (size[1] * annotated[0])
             if not 0.95 < stretch < 1 / 0.95:
                 shapes = f"{size[0]}x{size[1]}, annotated as {annotated[0]}x{annotated[1]}"

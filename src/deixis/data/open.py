@@ -4,11 +4,25 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from deixis.data.activitynet_entities import ActivityNetEntities
+from deixis.data.captions_tsv import CaptionsTsv
+from deixis.data.coco import Coco
 from deixis.data.dataset import Dataset
 from deixis.data.flickr30k_entities import Flickr30kEntities
+from deixis.data.folder import Folder
+from deixis.data.referit import ReferIt
+from deixis.data.webdataset import WebDataset
 from deixis.errors import BadFileError, DeixisError
 
-READERS: tuple[type[Dataset], ...] = (Flickr30kEntities,)
+READERS: tuple[type[Dataset], ...] = (
+    Flickr30kEntities,
+    ActivityNetEntities,
+    ReferIt,
+    Coco,
+    Folder,
+    WebDataset,
+    CaptionsTsv,
+)
 """In the order they are asked: the more particular layouts first."""
 
 
