@@ -1,1 +1,23 @@
 """The captioner: region encoder, two-LSTM decoder, attentions, search and objectives."""
+
+from deixis.captioning.captioner import Captioner, ScheduledSampling
+from deixis.captioning.config import AttentionConfig, CaptionerConfig, DecoderConfig, EncoderConfig, InputSizes
+from deixis.captioning.decoded import Decoded
+from deixis.captioning.decoder import Attend
+from deixis.captioning.encoder import Encoded
+from deixis.captioning.strategy import Generated, Strategy
+
+__all__ = [
+    "Attend",
+    "AttentionConfig",
+    "Captioner",
+    "CaptionerConfig",
+    "Decoded",
+    "DecoderConfig",
+    "Encoded",
+    "EncoderConfig",
+    "Generated",
+    "InputSizes",
+    "ScheduledSampling",
+    "Strategy",
+]

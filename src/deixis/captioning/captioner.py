@@ -1,0 +1,164 @@
+"""The captioner: encode images once, decode given captions in one pass, search for new ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from deixis.captioning.config import CaptionerConfig, InputSizes
+from deixis.captioning.decoded import Decoded
+from deixis.captioning.decoder import Attend, Decoder, Memory
+from deixis.captioning.distributed import DistributedAttention
+from deixis.captioning.encoder import Encoded, RegionEncoder
+from deixis.captioning.sampling import draw
+from deixis.captioning.search import run_search
+from deixis.captioning.strategy import Generated, Strategy
+from deixis.data.batch import RegionBatch
+from deixis.text.vocabulary import BEGIN
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduledSampling:
+    """With this probability a step is fed a word sampled from the model in place of the ground truth's."""
+
+    probability: float
+    generator: torch.Generator | None = None
+
+
+class Captioner(nn.Module):
+    """An encoder, a decoder and an attention (``config``) for data of given ``sizes``."""
+
+    def __init__(self, config: CaptionerConfig, sizes: InputSizes) -> None:
+        super().__init__()
+        self.config, self.sizes = config, sizes
+        self.encoder = RegionEncoder(config.encoder, sizes, config.width, pool_regions=config.decoder.form == "updown")
+        self.decoder = Decoder(
+            config.decoder, config.attention, config.width, sizes.words, cells=config.encoder.map != "none"
+        )
+
+    @property
+    def active_branches(self) -> int:
+        """How many branches of distributed attention are in use; settable, for a staged start."""
+        attention = self.decoder.attention
+        return attention.active if isinstance(attention, DistributedAttention) else 1
+
+    @active_branches.setter
+    def active_branches(self, count: int) -> None:
+        attention = self.decoder.attention
+        if not isinstance(attention, DistributedAttention):
+            raise ValueError(f"active_branches {count} needs attention: distributed")
+        if not 1 <= count <= attention.total:
+            raise ValueError(f"active_branches {count} is not between 1 and {attention.total}")
+        attention.active = count
+
+    def encode(self, regions: RegionBatch) -> Encoded:
+        """Do all region work, once per image."""
+        encoded: Encoded = self.encoder(regions)
+        return encoded
+
+    def decode(
+        self,
+        encoded: Encoded,
+        words: Tensor,
+        image_of: Tensor | None = None,
+        *,
+        attend: Attend | None = None,
+        feed: ScheduledSampling | None = None,
+    ) -> Decoded:
+        """Run C captions with teacher forcing, (C, T).
+
+        ``image_of`` (C,) says which image each caption is about; None: C / B captions each, in order. ``attend``
+        replaces the attention (then there is one branch); ``feed`` replaces some of the fed words by samples.
+        """
+        encoded = _grouped(encoded, image_of, len(words))
+        mask = words != 0
+        steps = words.shape[1]
+        group = len(words) // max(len(encoded), 1)
+        decoder = self.decoder
+        memory = decoder.remember(encoded, uses=group * steps)
+        state = decoder.start(memory, group, branches=None if attend is None else 1)
+        fed = torch.cat([torch.full_like(words[:, :1], BEGIN), words[:, :-1]], 1).T  # (T, C)
+        gates = decoder.word_gates(memory, fed).unbind(0)
+        given = (None,) * steps if attend is None else decoder.given_gates(memory, attend).unbind(0)
+        hidden: list[Tensor] = []
+        states: list[Tensor] = []
+        weights: list[Tensor] = []
+        for t in range(steps):
+            now = gates[t]
+            if feed is not None and t > 0 and feed.probability > 0:
+                now = self._sampled(now, memory, hidden[-1], feed)
+            step = decoder.step(memory, state, now, given[t], look_at_cells=attend is None or attend.cells is None)
+            state = step.state
+            hidden.append(step.hidden)
+            states.append(step.attention_hidden)
+            weights.append(step.weights)
+        return Decoded(
+            decoder,
+            mask,
+            decoder.output_dropout(torch.stack(hidden, 2)),
+            torch.stack(weights, 2),
+            torch.stack(states, 1),
+        )
+
+    def search(
+        self,
+        encoded: Encoded,
+        strategy: Strategy = Strategy(),  # noqa: B008 - frozen
+        generator: torch.Generator | None = None,
+    ) -> Generated:
+        """Find captions for B encoded images, without gradient and without dropout in the decoder."""
+        with torch.no_grad(), answering(self.decoder):
+            return run_search(self.decoder, encoded, strategy, generator, self.config.attention)
+
+    def generate(
+        self,
+        regions: RegionBatch,
+        strategy: Strategy = Strategy(),  # noqa: B008 - frozen
+        generator: torch.Generator | None = None,
+    ) -> Generated:
+        """Encode and search, for answering."""
+        with torch.no_grad(), answering(self):
+            return self.search(self.encode(regions), strategy, generator)
+
+    def _sampled(self, gates: Tensor, memory: Memory, hidden: Tensor, feed: ScheduledSampling) -> Tensor:
+        """Replace the word gates of some captions by those of words sampled from the last step, (C, 4H)."""
+        chosen = torch.rand(len(gates), generator=feed.generator) < feed.probability
+        rows = chosen.nonzero().squeeze(1).to(gates.device)
+        if len(rows) == 0:
+            return gates
+        decoder = self.decoder
+        with torch.no_grad():
+            probabilities = decoder.words(hidden[:, rows]).float().softmax(-1).mean(0)
+            words = draw(probabilities, feed.generator)
+        images = rows // (len(gates) // len(memory.image_gates))
+        return gates.index_copy(0, rows, decoder.word_gates(memory, words.unsqueeze(0), images)[0].to(gates.dtype))
+
+
+@contextmanager
+def answering(module: nn.Module) -> Iterator[None]:
+    """Put a module into evaluation mode, and every part of it back afterwards."""
+    training = [part for part in module.modules() if part.training]
+    module.eval()
+    try:
+        yield
+    finally:
+        for part in training:
+            part.training = True
+
+
+def _grouped(encoded: Encoded, image_of: Tensor | None, captions: int) -> Encoded:
+    """Return images such that captions come in equal groups per image, in order; repeat them only if they do not."""
+    images = len(encoded)
+    even = images > 0 and captions % images == 0
+    if image_of is None:
+        if not even:
+            raise ValueError(f"{captions} captions do not divide over {images} images: pass image_of")
+        return encoded
+    in_order = torch.arange(images, device=image_of.device).repeat_interleave(captions // max(images, 1))
+    if even and torch.equal(image_of, in_order):
+        return encoded
+    return encoded.select(image_of)
