@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
 from deixis.types import Token
 
@@ -90,29 +91,36 @@ _SCORED |= {
 _DROPPED = frozenset(["''", "'", "``", "`", ".", "?", "!", ",", ":", "-", "--", "...", ";"])
 _DROPPED |= frozenset(['"', "“", "”", "‘", "’", "«", "»", "–", "—", "…", "&quot;", "&apos;", "&nbsp;"])
 
-_CACHE_LIMIT = 200_000
-_cache: dict[str, tuple[str, ...]] = {}
+_CHUNK = re.compile(r"\S+")
 
 
 def tokenise(text: str) -> tuple[Token, ...]:
     """Cut a text into tokens; each token's text is exactly ``text[token.start:token.end]``, case and all."""
-    return tuple(Token(match.group(), match.start(), match.end()) for match in _TOKEN.finditer(text))
+    if _REACHES_OVER_SPACE.search(text):
+        return tuple(Token(match.group(), match.start(), match.end()) for match in _TOKEN.finditer(text))
+    tokens: list[Token] = []
+    for chunk in _CHUNK.finditer(text):
+        at = chunk.start()
+        tokens += [Token(piece, at + start, at + end) for piece, start, end in _pieces(chunk.group())]
+    return tuple(tokens)
 
 
 def scoring_words(text: str) -> list[str]:
     """Return the words that caption metrics compare: PTB tokens in lower case without punctuation."""
     if _REACHES_OVER_SPACE.search(text):
         return [word for match in _TOKEN.finditer(text) for word in _scored(match.group())]
-    words: list[str] = []
-    for chunk in text.split():
-        known = _cache.get(chunk)
-        if known is None:
-            known = tuple(word for match in _TOKEN.finditer(chunk) for word in _scored(match.group()))
-            if len(_cache) >= _CACHE_LIMIT:
-                _cache.clear()
-            _cache[chunk] = known
-        words.extend(known)
-    return words
+    return [word for chunk in text.split() for word in _scored_chunk(chunk)]
+
+
+# Captions repeat their words, so each stretch between spaces is cut once and remembered.
+@lru_cache(maxsize=100_000)
+def _pieces(chunk: str) -> tuple[tuple[str, int, int], ...]:
+    return tuple((match.group(), match.start(), match.end()) for match in _TOKEN.finditer(chunk))
+
+
+@lru_cache(maxsize=100_000)
+def _scored_chunk(chunk: str) -> tuple[str, ...]:
+    return tuple(word for match in _TOKEN.finditer(chunk) for word in _scored(match.group()))
 
 
 def normal_word(token: str) -> str | None:
@@ -123,7 +131,7 @@ def normal_word(token: str) -> str | None:
 
 def vocabulary_words(text: str) -> list[str]:
     """Return the words of a text as vocabularies hold them, one for each token that :func:`normal_word` keeps."""
-    return [word for match in _TOKEN.finditer(text) if (word := normal_word(match.group())) is not None]
+    return [word for token in tokenise(text) if (word := normal_word(token.text)) is not None]
 
 
 def detokenise(words: Iterable[str]) -> tuple[str, list[tuple[int, int]]]:
