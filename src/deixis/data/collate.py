@@ -7,7 +7,7 @@ punctuation; phrases, which the readers give as token spans, become spans of wor
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -15,6 +15,7 @@ from torch import Tensor
 from deixis.data.batch import Batch, PhraseBatch, PhraseBoxes, RegionBatch, RelationBatch, WordKind
 from deixis.errors import DeixisError
 from deixis.regions.store import RegionStore
+from deixis.text.relations import RelationVocabulary
 from deixis.text.tokens import normal_word
 from deixis.text.vocabulary import ADJECTIVE_TAGS, NOUN_TAGS, VERB_TAGS, Vocabulary
 from deixis.types import Box, Example, Phrase, Sentence
@@ -62,14 +63,14 @@ class CaptionEncoder:
     Args:
         vocabulary: The words the model knows; others become the unknown word.
         length: Words after which a caption is cut. The end token always follows.
-        predicates: Ids of relation predicates; others get 0.
+        relations: Ids of the predicates of relations; without it relations are left out.
         supervision: Whether to keep the human boxes. Off everywhere but in supervised bounds.
         label: Object class of a phrase, asked only under supervision.
     """
 
     vocabulary: Vocabulary
     length: int = 20
-    predicates: Mapping[str, int] = field(default_factory=dict)
+    relations: RelationVocabulary | None = None
     supervision: bool = False
     label: Labeller | None = None
 
@@ -94,12 +95,15 @@ class CaptionEncoder:
             if kept is not None:
                 row[number] = len(phrases)
                 phrases.append(kept)
-        relations = tuple(
-            (row[relation.subject], self.predicates.get(relation.predicate, 0), row[relation.object])
-            for relation in sentence.relations
-            if relation.subject in row and relation.object in row
-        )
-        return EncodedCaption(tuple(self.vocabulary.encode(words, end=True)), tuple(tags), tuple(phrases), relations)
+        relations: list[tuple[int, int, int]] = []
+        if self.relations is not None:
+            relations = [
+                (row[relation.subject], self.relations.id(relation.predicate), row[relation.object])
+                for relation in sentence.relations
+                if relation.subject in row and relation.object in row
+            ]
+        numbers = tuple(self.vocabulary.encode(words, end=True))
+        return EncodedCaption(numbers, tuple(tags), tuple(phrases), tuple(relations))
 
     def _kind(self, word: str, tag: str | None) -> int:
         if tag is None:  # not parsed: what the word mostly is

@@ -68,6 +68,8 @@ class DataRecipe:
     """File with the object classes of annotated phrases, one a line, for region classification."""
     maps: bool = False
     """Read feature maps too, for attention over them."""
+    word_probs: bool = False
+    """Read the regions' word distributions too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,6 +213,8 @@ class Recipe:
     validation: ValidationRecipe = ValidationRecipe()
     save_every: int | None = None
     """Optimizer steps between two checkpoints, beside the one at the end of each epoch."""
+    log_every: int = 10
+    """Optimizer steps between two lines in ``metrics.jsonl``."""
 
     def __post_init__(self) -> None:
         names = [stage.name for stage in self.stages]

@@ -94,9 +94,34 @@ def read_recipe(path: Path) -> RecipeFile:
 
 def load_recipe(path: Path | str, overrides: Sequence[str] = ()) -> Recipe:
     """Read and resolve in one go; ``PATH:ROW`` chooses a row of the file."""
-    name, _, row = str(path).partition(".yaml:")
-    file = Path(name + ".yaml") if row else Path(path)
-    return read_recipe(file).resolve(overrides, row=row or None)
+    file, row = find_recipe(str(path))
+    return file.resolve(overrides, row=row)
+
+
+def find_recipe(name: str) -> tuple[RecipeFile, str | None]:
+    """Return the recipe file of a path or of a short name such as ``captioning/baseline``, and the row after a colon."""
+    given, _, row = name.partition(":")
+    path = Path(given)
+    if not path.is_file():
+        known = {str(file.relative_to(folder).with_suffix("")): file for folder, file in shipped_recipes()}
+        wanted = given.removesuffix(".yaml").removeprefix("recipes/")
+        if wanted in known:
+            path = known[wanted]
+        elif known and path.suffix != ".yaml":
+            raise unknown_key(given, known, "recipes", "recipe")
+    return read_recipe(path), row or None
+
+
+def shipped_recipes() -> list[tuple[Path, Path]]:
+    """Return the recipe files that can be called by name: (folder, file), from the checkout and the working folder."""
+    here = Path(__file__).resolve()
+    folders = [here.parents[3] / "recipes", here.parents[1] / "recipes", Path.cwd() / "recipes"]
+    found: dict[Path, tuple[Path, Path]] = {}
+    for folder in folders:
+        if folder.is_dir():
+            for file in sorted(folder.rglob("*.yaml")):
+                found.setdefault(file.resolve(), (folder, file))
+    return list(found.values())
 
 
 def _read(path: Path, above: tuple[Path, ...]) -> RecipeFile:

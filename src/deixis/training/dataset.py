@@ -1,0 +1,152 @@
+"""What a run trains on: the examples of a recipe's sources as numbers, their regions, and the vocabulary."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deixis.data.batch import Batch
+from deixis.data.collate import (
+    CaptionEncoder,
+    EncodedExample,
+    Labeller,
+    RegionSource,
+    collate,
+    encode_example,
+)
+from deixis.data.open import open_dataset
+from deixis.data.sampler import choose_captions
+from deixis.errors import DeixisError
+from deixis.regions.store import EVERYDAY, RegionStore
+from deixis.text.relations import RelationVocabulary
+from deixis.text.vocabulary import Vocabulary
+from deixis.training.parses import object_labels, with_parses
+from deixis.training.places import find
+from deixis.training.recipe import DataRecipe, Source
+from deixis.types import Example
+
+
+@dataclass(frozen=True, slots=True)
+class ExampleSet:
+    """Encoded images with captions, from which batches are cut by number."""
+
+    examples: tuple[EncodedExample, ...]
+    source: RegionSource
+    captions: int
+    """Captions per image and epoch."""
+    supervision: bool
+    seed: int
+    word_counts: NDArray[np.int64]  # (images,) words and end tokens of all captions
+
+    def __len__(self) -> int:
+        return len(self.examples)
+
+    def batch(self, rows: Sequence[int] | NDArray[np.int64], epoch: int | None = None) -> Batch:
+        """Return the batch of some images; with an epoch, at most ``captions`` captions of each."""
+        examples = [self.examples[row] for row in rows]
+        chosen: list[Sequence[int]] | None = None
+        if epoch is not None:
+            chosen = [
+                choose_captions(len(example.captions), self.captions, seed=self.seed, epoch=epoch, image=int(row))
+                for row, example in zip(rows, examples, strict=True)
+            ]
+        regions = self.source.regions([example.id for example in examples])
+        return collate(examples, regions, chosen, supervision=self.supervision)
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingData:
+    """Training and validation images of one run, and what a model must know of them."""
+
+    train: ExampleSet
+    validation: ExampleSet | None
+    validation_examples: tuple[Example, ...]
+    """The validation images with their annotations, for metrics that look at boxes."""
+    vocabulary: Vocabulary
+    classes: tuple[str, ...]
+    relations: RelationVocabulary
+
+    @property
+    def store(self) -> RegionStore:
+        """A store with the extractor's facts."""
+        return self.train.source.stores[0]
+
+
+def load_data(recipe: DataRecipe, seed: int) -> TrainingData:
+    """Read everything a recipe's ``data`` names."""
+    sources = [Source(recipe.dataset, recipe.store, recipe.train, recipe.reader, recipe.limit), *recipe.more]
+    examples: list[Example] = []
+    stores: list[RegionStore] = []
+    for source in sources:
+        store, found = read_source(source, tagged=recipe.parse)
+        examples += found
+        if store.path not in [known.path for known in stores]:
+            stores.append(store)
+    vocabulary = (
+        Vocabulary.load(find(recipe.vocabulary, "data"))
+        if recipe.vocabulary
+        else Vocabulary.build((caption for example in examples for caption in example.captions), recipe.min_count)
+    )
+    if not vocabulary.entries:
+        raise DeixisError(f"no word is seen {recipe.min_count} times in {len(examples)} images: lower data.min_count")
+    classes, label = object_labels(recipe.classes, vocabulary)
+    relations = RelationVocabulary.build(caption for example in examples for caption in example.captions)
+    train = example_set(examples, stores, recipe, vocabulary, seed, label, relations)
+    validation: ExampleSet | None = None
+    held_out: list[Example] = []
+    if recipe.validation is not None:
+        place = Source(recipe.dataset, recipe.store, recipe.validation, recipe.reader, recipe.limit)
+        store, held_out = read_source(place, tagged=recipe.parse)
+        validation = example_set(held_out, [store], recipe, vocabulary, seed, label, relations)
+    return TrainingData(train, validation, tuple(held_out), vocabulary, classes, relations)
+
+
+def read_source(source: Source, *, tagged: bool) -> tuple[RegionStore, list[Example]]:
+    """Open a source's store and read its examples; images the extractor could not read are left out."""
+    store = RegionStore.open(find(source.store, "stores"))
+    dataset = open_dataset(find(source.dataset, "data"), source.reader)
+    failed = {entry["id"] for entry in store.header.failed}
+    found: list[Example] = []
+    for split in source.split.split("+"):
+        for example in dataset.examples(split):
+            if source.limit is not None and len(found) == source.limit:
+                break
+            if example.captions and example.id not in failed:
+                found.append(example)
+    if not found:
+        raise DeixisError(
+            f"split '{source.split}' of {dataset.path} has no image with a caption: nothing to learn from"
+        )
+    missing = [example.id for example in found if example.id not in store]
+    if missing:
+        raise DeixisError(
+            f"{store.path} lacks the regions of {len(missing)} of {len(found)} images of {dataset.path} "
+            f"({missing[0]} for one): run `deixis regions extract {dataset.path} -o {store.path}`"
+        )
+    return store, with_parses(found) if tagged else found
+
+
+def example_set(
+    examples: Sequence[Example],
+    stores: Sequence[RegionStore],
+    recipe: DataRecipe,
+    vocabulary: Vocabulary,
+    seed: int,
+    label: Labeller | None = None,
+    relations: RelationVocabulary | None = None,
+) -> ExampleSet:
+    """Encode examples for a model with this vocabulary."""
+    encoder = CaptionEncoder(vocabulary, recipe.length, relations, supervision=recipe.supervision, label=label)
+    encoded = tuple(encode_example(example, encoder) for example in examples)
+    counts = np.array([sum(len(caption.words) for caption in example.captions) for example in encoded])
+    stored = stores[0].fields
+    fields = tuple(name for name in EVERYDAY if name in stored)
+    for name, wanted in (("feature_map", recipe.maps), ("word_probs", recipe.word_probs)):
+        if wanted and name not in stored:
+            raise DeixisError(f"the recipe asks for {name}, which {stores[0].path} does not hold: extract it again")
+        fields += (name,) if wanted else ()
+    source = RegionSource(tuple(stores), recipe.regions, fields)
+    return ExampleSet(encoded, source, recipe.captions, recipe.supervision, seed, counts)
