@@ -60,7 +60,16 @@ class WebDataset(Dataset):
         return tuple(self._split_shards)
 
     def _ids_of(self, split: str) -> Sequence[str]:
-        return tuple(dict.fromkeys(id for shard in self._split_shards[split] for id in self._index(shard)))
+        seen: dict[str, None] = {}
+        for shard in self._split_shards[split]:
+            for id in self._index(shard):
+                if id in seen:
+                    self._note_repeat(shard, id)
+                seen[id] = None
+        return tuple(seen)
+
+    def _note_repeat(self, shard: Path, id: str) -> None:
+        self.problems.note(DUPLICATE_ID, f"{shard}: {id} is in an earlier shard too")
 
     def examples(self, split: str | None = None) -> Iterator[Example]:
         """Read shard by shard: nothing is known of a shard before its turn."""
@@ -69,7 +78,7 @@ class WebDataset(Dataset):
             for shard in self._split_shards[name]:
                 for id, sample in self._index(shard).items():
                     if id in seen:
-                        self.problems.note(DUPLICATE_ID, f"{shard}: {id} is in an earlier shard too")
+                        self._note_repeat(shard, id)
                         continue
                     seen.add(id)
                     try:

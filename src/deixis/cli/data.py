@@ -1,0 +1,142 @@
+"""``deixis data``: what is in a dataset, one example drawn, clips made from photos."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from deixis.errors import DeixisError
+
+if TYPE_CHECKING:
+    from PIL import Image
+
+    from deixis.data.survey import Survey
+    from deixis.types import Example
+
+app = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    help="Look at a dataset: what is in it, draw an example, make clips.",
+)
+
+DataPath = Annotated[Path, typer.Argument(metavar="DATA", help="A dataset's folder or file (formats: docs/data.md).")]
+Format = Annotated[str | None, typer.Option("--format", help="The format, if it is not recognised by itself.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
+
+
+@app.command()
+def info(path: DataPath, format: Format = None, as_json: Json = False) -> None:
+    """Count images, captions, phrases and boxes of every split, and list what is wrong."""
+    from deixis.data import open_dataset
+    from deixis.data.survey import survey
+
+    dataset = open_dataset(path, format)
+    total = len(dataset)
+    with _progress() as progress:
+        task = progress.add_task("Reading", total=total)
+        result = survey(dataset, progress=lambda done: progress.update(task, advance=done))
+    if as_json:
+        print(json.dumps(result.to_json(), indent=2))
+    else:
+        _print_survey(result)
+
+
+@app.command()
+def show(
+    path: DataPath,
+    id: Annotated[str, typer.Argument(metavar="ID", help="The example's id, as the dataset calls it.")],
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="The .png or .html file to write.")] = None,
+    format: Format = None,
+    as_json: Json = False,
+) -> None:
+    """Draw one example with its phrases and boxes in matching colours."""
+    from deixis.data import open_dataset
+    from deixis.export.draw import drawing_of_example
+
+    if output is None and not as_json:
+        raise DeixisError("where should the drawing go? Add -o FILE.png or -o FILE.html (or --json to print)")
+    dataset = open_dataset(path, format)
+    example = dataset[id]
+    if output is not None:
+        drawing_of_example(example, _pictures(example)).save(output)
+    if as_json:
+        print(json.dumps(_as_json(example, output), indent=2))
+        return
+    console = Console()
+    for caption in example.captions:
+        console.print(caption.text, markup=False, highlight=False)
+    console.print(f"[dim]drawn to[/] {output}", highlight=False)
+    for kind in dataset.problems.kinds:
+        for place in dataset.problems.places(kind):
+            Console(stderr=True).print(f"note: {kind}: {place}", markup=False, highlight=False)
+
+
+def _pictures(example: Example) -> list[Image.Image]:
+    from PIL import Image
+
+    from deixis.images import load_image
+    from deixis.types import ImageFile
+    from deixis.video import sample_frames
+
+    source = example.source
+    if isinstance(source, ImageFile):
+        return [load_image(source)]
+    if source.path is None:
+        raise DeixisError(f"{example.id} cannot be drawn: its clip is not here (put the clips into videos/)")
+    frames, _ = sample_frames(source.path, source.start, source.end, source.frames)
+    return [Image.fromarray(frame) for frame in frames]
+
+
+def _as_json(example: Example, output: Path | None) -> dict[str, Any]:
+    return {
+        "id": example.id,
+        "split": example.split,
+        "size": example.size,
+        "captions": [
+            {
+                "text": caption.text,
+                "phrases": [{"text": caption.phrase_text(phrase), **asdict(phrase)} for phrase in caption.phrases],
+            }
+            for caption in example.captions
+        ],
+        "objects": [asdict(thing) for thing in example.objects],
+        "drawing": str(output) if output is not None else None,
+    }
+
+
+def _print_survey(result: Survey) -> None:
+    console = Console()
+    table = Table(title=f"{result.path} ({result.format})", title_justify="left", title_style="bold")
+    table.add_column("split")
+    for name in ("images", "files here", "captions", "phrases", "with boxes", "boxes"):
+        table.add_column(name, justify="right")
+    rows = list(result.splits.items())
+    for name, counts in rows:
+        table.add_row(name, *(f"{value:,}" for value in asdict(counts).values()))
+    if len(rows) > 1:
+        table.add_section()
+        table.add_row("all", *(f"{value:,}" for value in asdict(result.total).values()), style="bold")
+    console.print(table)
+    if not result.problems.kinds:
+        console.print("No problems found.")
+        return
+    console.print("[bold]Problems[/]")
+    for kind in result.problems.kinds:
+        console.print(f"[yellow]{result.problems.count(kind):>8,}[/]  {kind}", highlight=False)
+        for place in result.problems.places(kind):
+            console.print(f"          {place}", markup=False, highlight=False, soft_wrap=True)
+
+
+def _progress() -> Progress:
+    console = Console(file=sys.stderr)
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    return Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
