@@ -118,7 +118,7 @@ def _score_video(
     events = list(predictions.get(video, ()))[:max_events]
     annotations = [annotation[video] for annotation in references if annotation.get(video)]
     overlaps = [
-        np.array([[time_overlap(e, r) for r in a] for e in events]).reshape(len(events), -1) for a in annotations
+        np.array([[time_overlap(e, r) for r in a] for e in events]).reshape(len(events), len(a)) for a in annotations
     ]
     said = [_words(event) for event in events]
     written = [_words(event) for annotation in annotations for event in annotation]
