@@ -12,6 +12,9 @@ from deixis.captioning.captioner import Captioner, ScheduledSampling
 from deixis.captioning.decoded import Decoded
 from deixis.captioning.encoder import Encoded
 from deixis.data.batch import Batch
+from deixis.distributed import masked_mean
+
+__all__ = ["Context", "Objective", "masked_mean"]
 
 
 @dataclass(eq=False, slots=True)
@@ -61,9 +64,3 @@ class Objective(nn.Module):
     def forward(self, context: Context) -> dict[str, Tensor]:
         """Return named, unweighted losses; a name that starts with ``_`` is logged and not trained on."""
         raise TypeError(f"{type(self).__name__} does not say what it computes")
-
-
-def masked_mean(values: Tensor, mask: Tensor) -> Tensor:
-    """Mean of the entries where ``mask`` is True; 0 with a gradient of 0 where there is none."""
-    weights = mask.to(values.dtype)
-    return (values * weights).sum() / weights.sum().clamp(min=1)
