@@ -1,0 +1,103 @@
+"""What grounders that score words against regions have in common: attention, phrases, answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor, nn
+
+from deixis.data.batch import Batch, WordKind
+from deixis.data.collate import CaptionEncoder, EncodedExample, collate
+from deixis.data.pad import pad_regions
+from deixis.errors import DeixisError
+from deixis.grounding.answer import grounded, ranked_phrase, unknown_phrase
+from deixis.grounding.pooling import PhrasePooling, phrase_scores
+from deixis.text.vocabulary import END, PAD, Vocabulary
+from deixis.types import GroundedPhrases, Regions, Sentence
+
+LONGEST_SENTENCE = 60
+"""Words of a sentence that are read when answering; captions are rarely longer than 30."""
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerOptions:
+    """How scores of words become boxes of phrases. None of it needs training."""
+
+    pooling: PhrasePooling = "max"
+    content_words: bool = True
+    """Pool over a phrase's nouns and adjectives only, where it has any."""
+    objectness: float = 0.0
+    """Exponent of the prior that a region is one whole thing: bare attention likes parts."""
+    regionness: float = 0.0
+    ranked: int = 10
+    """How many candidate boxes an answer lists."""
+
+
+class WordGrounder(nn.Module):
+    """A grounder that scores each word against each region of its image. A subclass gives the scores and the match."""
+
+    def __init__(self, vocabulary: Vocabulary, answers: AnswerOptions) -> None:
+        super().__init__()
+        self.vocabulary = vocabulary
+        self.answers = answers
+
+    def word_scores(self, batch: Batch) -> Tensor:
+        """Return the logits of each word's attention over its image's regions, (C, T, N), -inf for padded regions."""
+        raise TypeError(f"{type(self).__name__} does not say how it scores words")
+
+    def match(self, batch: Batch) -> Tensor:
+        """Return how well each caption fits its image, (C,)."""
+        raise TypeError(f"{type(self).__name__} does not say how it matches captions")
+
+    def attention(self, batch: Batch) -> Tensor:
+        """Return each word's distribution over regions, (C, T, N). Padded regions have exactly 0."""
+        return torch.softmax(self.word_scores(batch), -1)
+
+    def phrase_logits(self, batch: Batch) -> Tensor:
+        """Return the score of every region for every phrase of the batch, prior included, (P, N)."""
+        phrases = batch.phrases
+        if phrases is None:
+            raise DeixisError("this batch has no phrases to ground")
+        content = (batch.tags == WordKind.NOUN) | (batch.tags == WordKind.ADJECTIVE)  # (C, T)
+        scores = torch.log_softmax(self.word_scores(batch), -1)
+        pooled = phrase_scores(scores, phrases, self.answers.pooling, content if self.answers.content_words else None)
+        image = batch.image_of[phrases.caption]  # (P,)
+        regions = batch.regions
+        if self.answers.objectness:
+            pooled = pooled + self.answers.objectness * regions.objectness[image].clamp(min=1e-6).log()
+        if self.answers.regionness and regions.regionness is not None:
+            pooled = pooled + self.answers.regionness * regions.regionness[image].clamp(min=1e-6).log()
+        return pooled.masked_fill(~regions.mask[image], -torch.inf)
+
+    @torch.no_grad()
+    def ground(self, regions: Regions, sentence: Sentence, phrases: Sequence[int] | None = None) -> GroundedPhrases:
+        """Find the boxes of a sentence's phrases, all or those at the given indices."""
+        wanted = range(len(sentence.phrases)) if phrases is None else phrases
+        for at in wanted:
+            if not 0 <= at < len(sentence.phrases):
+                raise DeixisError(f"phrase {at} does not exist: the sentence has {len(sentence.phrases)}")
+        encoder = CaptionEncoder(self.vocabulary, LONGEST_SENTENCE)
+        captions, known = [], []
+        for at in wanted:  # a caption per phrase: one that the encoder drops must not shift the others
+            caption = encoder(replace(sentence, phrases=(sentence.phrases[at],), relations=()))
+            known.append(bool(caption.phrases))
+            if caption.phrases:
+                captions.append(caption)
+        rows: Iterator[Tensor] = iter(())
+        if captions:
+            batch = collate([EncodedExample("", tuple(captions), (sentence.text,))], pad_regions([regions]))
+            rows = iter(self.phrase_logits(batch)[:, : len(regions)])
+        answers = [
+            ranked_phrase(regions, sentence, sentence.phrases[at], next(rows), self.answers.ranked)
+            if fits
+            else unknown_phrase(regions, sentence, sentence.phrases[at])
+            for at, fits in zip(wanted, known, strict=True)
+        ]
+        return grounded(sentence, regions, tuple(answers))
+
+
+def real_words(batch: Batch) -> Tensor:
+    """Return which positions hold words of the caption: neither padding nor the end token, (C, T)."""
+    return (batch.words != PAD) & (batch.words != END)

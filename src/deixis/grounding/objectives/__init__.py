@@ -1,0 +1,1 @@
+"""What grounders are trained on; one file each."""
