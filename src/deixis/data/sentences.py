@@ -2,41 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
-from functools import lru_cache
 
 from deixis.text.tokens import tokenise
 from deixis.types.sentence import Phrase, Sentence, Token
-
-_CHUNK = re.compile(r"\S+")
 
 
 def plain_sentence(text: str) -> Sentence:
     """Return a caption without phrases."""
     text = " ".join(text.split())
-    return Sentence(text, caption_tokens(text))
-
-
-def caption_tokens(text: str) -> tuple[Token, ...]:
-    """Return what :func:`~deixis.text.tokens.tokenise` returns, several times faster on captions.
-
-    Captions repeat their words, and without digits no token reaches over a space, so each stretch between spaces is
-    cut once and remembered.
-    """
-    if any(map(str.isdigit, text)):
-        return tokenise(text)
-    tokens: list[Token] = []
-    for chunk in _CHUNK.finditer(text):
-        at = chunk.start()
-        tokens += [Token(piece, at + start, at + end) for piece, start, end in _pieces(chunk.group())]
-    return tuple(tokens)
-
-
-@lru_cache(maxsize=100_000)
-def _pieces(chunk: str) -> tuple[tuple[str, int, int], ...]:
-    return tuple((token.text, token.start, token.end) for token in tokenise(chunk))
+    return Sentence(text, tokenise(text))
 
 
 def token_span(tokens: tuple[Token, ...], start: int, end: int) -> tuple[int, int] | None:
@@ -51,7 +27,7 @@ def sentence_with_phrases(text: str, phrases: Iterable[tuple[int, int, Phrase]])
 
     Returns the sentence and the phrases' texts that hold no token and were therefore left out.
     """
-    tokens = caption_tokens(text)
+    tokens = tokenise(text)
     kept: list[Phrase] = []
     empty: list[str] = []
     for start, end, phrase in phrases:

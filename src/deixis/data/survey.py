@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +33,14 @@ class Counts:
     boxes: int = 0
 
     def __add__(self, other: Counts) -> Counts:
-        return Counts(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
+        return Counts(
+            self.images + other.images,
+            self.files + other.files,
+            self.captions + other.captions,
+            self.phrases + other.phrases,
+            self.boxed_phrases + other.boxed_phrases,
+            self.boxes + other.boxes,
+        )
 
 
 @dataclass(frozen=True, slots=True)
