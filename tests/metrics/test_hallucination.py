@@ -20,8 +20,8 @@ def test_mentions() -> None:
 @pytest.mark.parametrize(
     ("one", "many"),
     [("cookie", "cookies"), ("bench", "benches"), ("bus", "buses"), ("knife", "knives"), ("baby", "babies"),
-     ("horse", "horses"), ("glass", "glasses"), ("tie", "ties"), ("tomato", "tomatoes"), ("toy", "toys"),
-     ("sheep", "sheep"), ("person", "people"), ("shoe", "shoes"), ("vase", "vases"), ("dress", "dresses"), ("box", "boxes")],
+     ("horse", "horses"), ("glass", "glasses"), ("tie", "ties"), ("tomato", "tomatoes"), ("box", "boxes"),
+     ("sheep", "sheep"), ("person", "people"), ("shoe", "shoes"), ("vase", "vases"), ("dress", "dresses")],
 )  # fmt: skip
 def test_plurals_are_found(one: str, many: str) -> None:
     vocabulary = ObjectVocabulary({one: [], "sky": []})
