@@ -1,0 +1,36 @@
+"""Extractors by name: ``lite``, ``selective-search``, ``torchvision:NAME``, ``hf:NAME``."""
+
+from __future__ import annotations
+
+from deixis.errors import DeixisError
+from deixis.interfaces import Extractor
+
+NAMES = "lite, selective-search, torchvision:NAME (such as torchvision:fasterrcnn_resnet50_fpn_v2), hf:NAME"
+
+
+def build_extractor(name: str, *, device: str = "cpu") -> Extractor:
+    """Build an extractor.
+
+    Args:
+        name: ``lite`` (shipped with the package), ``selective-search`` (no trained network at all),
+            ``torchvision:`` and a detector's name, or ``hf:`` and a detector of transformers: a hub name or a folder.
+        device: Where networks run; ``selective-search`` always runs on the CPU.
+    """
+    kind, _, rest = name.partition(":")
+    if name == "lite":
+        from deixis.regions.lite import LiteExtractor
+
+        return LiteExtractor.load(device=device)
+    if name == "selective-search":
+        from deixis.regions.selective_search import SelectiveSearch
+
+        return SelectiveSearch()
+    if kind == "torchvision" and rest:
+        from deixis.regions.adapters.torchvision_detectors import TorchvisionExtractor
+
+        return TorchvisionExtractor.load(rest, device=device)
+    if kind == "hf" and rest:
+        from deixis.regions.adapters.hf_detectors import HfExtractor
+
+        return HfExtractor.load(rest, device=device)
+    raise DeixisError(f"unknown extractor {name!r}; there are {NAMES}")
