@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -185,6 +186,10 @@ def test_bad_input_is_named() -> None:
         scorer.rewards([["a"]], ["9"])
     with pytest.raises(DeixisError, match="2 captions for 1 images"):
         scorer.rewards([["a"], ["b"]], ["1"])
+    with pytest.raises(DeixisError, match="'a dog' is not cut into words"):
+        scorer.rewards(["a dog"], ["1"])
+    with pytest.raises(DeixisError, match=r"starts with tensor\(3\)"):
+        scorer.rewards([torch.tensor([3, 4])], ["1"])  # type: ignore[list-item]
     with pytest.raises(DeixisError, match="no end token"):
         scorer.rewards([["a"]], ["1"], finished=[True])
     with pytest.raises(DeixisError, match="image '1' has no reference captions"):

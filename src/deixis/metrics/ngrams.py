@@ -58,6 +58,7 @@ class NgramTable:
 
         Returns the table, the counts of the captions, and where each number of ``base`` went.
         """
+        _check_cut(captions)
         words = dict(base.words) if base else {}
         flat = np.fromiter((words.setdefault(w, len(words)) for c in captions for w in c), np.int64)
         lengths = np.fromiter(map(len, captions), np.int64, len(captions))
@@ -87,6 +88,7 @@ class NgramTable:
 
     def count(self, captions: Sequence[Tokens]) -> NgramCounts:
         """Count n-grams; those the table does not know get numbers from ``len(self)`` on, valid in this call only."""
+        _check_cut(captions)
         known = self.words
         fresh: dict[Token, int] = {}
         flat = np.fromiter((known.get(w, -1) for c in captions for w in c), np.int64)
@@ -121,6 +123,17 @@ class NgramTable:
             prefixes, last = (keys >> _WORD_BITS).tolist(), (keys & ((1 << _WORD_BITS) - 1)).tolist()
             level = [(*level[p], names[w]) for p, w in zip(prefixes, last, strict=True)]
             yield from level
+
+
+def _check_cut(captions: Sequence[Tokens]) -> None:
+    """Refuse whole texts, which would be read letter by letter, and tensors, whose elements equal nothing."""
+    for caption in captions:
+        if isinstance(caption, str):
+            raise DeixisError(f"the caption {caption!r} is not cut into words: use deixis.text.tokens.scoring_words")
+        if len(caption) and not isinstance(caption[0], str | int | np.integer):
+            raise DeixisError(
+                f"a caption starts with {caption[0]!r}: its tokens must be words or numbers (use .tolist())"
+            )
 
 
 def _distinct(numbers: Ints) -> Ints:
