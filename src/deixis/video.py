@@ -30,6 +30,7 @@ CLIP_SUFFIXES = (".mp4", ".mkv", ".webm", ".mov", ".avi", ".m4v")
 # Playlists and other files that only point elsewhere are not clips: without this list a text file named clip.mp4 could
 # make the decoder open whatever it names.
 _CONTAINERS = "mov,mp4,matroska,webm,avi,flv,ogg,mpeg,mpegts,mpegvideo,h264,hevc,m4v,ivf,asf,gif,obu"
+_SAME = 1e-6  # seconds: a frame that begins as exactly as rounding allows at a time is on show then
 _OPTIONS = {"format_whitelist": _CONTAINERS, "protocol_whitelist": "file"}
 
 
@@ -122,9 +123,9 @@ def _frames_at(path: Path, times: Sequence[float], max_pixels: int, *, seek: boo
                 raise BadFileError(f"{path} has a frame of {frame.width}x{frame.height}, over {max_pixels:,} pixels")
             if shown is None and seek and time > times[0]:
                 return None
-            if shown is not None and len(chosen) < len(times) and times[len(chosen)] < time:
+            if shown is not None and len(chosen) < len(times) and times[len(chosen)] < time - _SAME:
                 picture = _upright(shown)  # one frame may be on show at several of the times
-                while len(chosen) < len(times) and times[len(chosen)] < time:
+                while len(chosen) < len(times) and times[len(chosen)] < time - _SAME:
                     chosen.append(picture)
             shown = frame
             if len(chosen) == len(times):

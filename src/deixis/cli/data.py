@@ -80,6 +80,56 @@ def show(
             Console(stderr=True).print(f"note: {kind}: {place}", markup=False, highlight=False)
 
 
+@app.command()
+def clips(
+    path: DataPath,
+    output: Annotated[Path, typer.Option("--output", "-o", help="The new dataset's folder.")],
+    split: Annotated[list[str], typer.Option("--split", help="Which photos; may be given several times.")],
+    count: Annotated[list[int], typer.Option("--count", min=1, help="How many clips; one for each --split.")],
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Other numbers move the camera otherwise.")] = 0,
+    seconds: Annotated[float, typer.Option("--seconds", help="The length of a clip.")] = 3.0,
+    rate: Annotated[int, typer.Option("--rate", help="Frames a second.")] = 10,
+    width: Annotated[int, typer.Option("--width", help="Pixels.")] = 320,
+    classes: Annotated[Path | None, typer.Option("--classes", help="A list of object classes, one a line.")] = None,
+    threshold: Annotated[int, typer.Option("--threshold", min=1, help="Else: how often a class is named.")] = 5,
+    format: Format = None,
+    as_json: Json = False,
+) -> None:
+    """Make short clips from photos with boxes by a moving camera, in ActivityNet-Entities' form."""
+    from deixis.data import open_dataset
+    from deixis.data.clips import ClipSettings, make_clips
+    from deixis.text.classes import ObjectClasses
+
+    if len(count) not in (1, len(split)):
+        raise DeixisError(f"{len(split)} times --split but {len(count)} times --count: give one count, or one for each")
+    if len(set(split)) != len(split):
+        raise DeixisError(f"a split is named twice: {', '.join(split)}")
+    counts = dict(zip(split, count * len(split) if len(count) == 1 else count, strict=True))
+    settings = ClipSettings(seconds=seconds, rate=rate, width=width, seed=seed, threshold=threshold)
+    known = ObjectClasses.from_list(classes) if classes is not None else None
+    dataset = open_dataset(path, format)
+    with _progress() as progress:
+        task = progress.add_task("Filming", total=sum(counts.values()))
+        report = make_clips(
+            dataset,
+            output,
+            counts,
+            settings,
+            classes=known,
+            progress=lambda done: progress.update(task, advance=done),
+        )
+    if as_json:
+        print(json.dumps({**asdict(report), "folder": str(report.folder)}, indent=2))
+        return
+    made = ", ".join(f"{number:,} {name}" for name, number in report.clips.items())
+    skipped = f"; {report.skipped:,} photos passed over" if report.skipped else ""
+    Console().print(
+        f"{made} clips with {report.boxes:,} boxes of {report.classes:,} classes in {report.folder}{skipped}",
+        highlight=False,
+        markup=False,
+    )
+
+
 def _pictures(example: Example) -> list[Image.Image]:
     from PIL import Image
 
