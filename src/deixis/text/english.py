@@ -59,3 +59,9 @@ NOT_GROUNDABLE = _words("""
     moment while season summer winter spring fall year hour minute second weekend today conversation use order
     part view fun turn act action motion process look break rest
 """)  # fmt: skip
+
+# Pronouns with the form that lists of object classes hold.
+PRONOUNS = _pairs("""
+    him:he his:he her:she hers:she them:they their:they theirs:they its:it me:i my:i mine:i us:we our:we ours:we
+    your:you yours:you
+""")  # fmt: skip

