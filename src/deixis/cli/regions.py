@@ -92,13 +92,16 @@ def import_(
     output: Annotated[Path, typer.Option("-o", "--output", help="Folder of the store.")],
     format: Annotated[str, typer.Option(help="bottom-up-tsv, bottom-up-npz, gvd or npz.")],
     class_names: Annotated[Path | None, typer.Option(help="Text file with one class name per line.")] = None,
+    sizes: Annotated[
+        Path | None, typer.Option(help="For gvd: a folder with the photos, or a JSON of {id: [width, height]}.")
+    ] = None,
     name: Annotated[str, typer.Option(help="What to call the detector; part of the fingerprint.")] = "",
     json_output: AsJson = False,
 ) -> None:
     """Take over regions that were made elsewhere: bottom-up attention, GVD, or plain npz."""
     from deixis.regions.imports import import_regions
 
-    store, notes = import_regions(files, output, format=format, class_names=class_names, name=name)
+    store, notes = import_regions(files, output, format=format, class_names=class_names, sizes=sizes, name=name)
     for note in (*(f"left out {item['id']}: {item['reason']}" for item in store.header.failed), *notes):
         print(f"deixis: {note}", file=sys.stderr)
     if json_output:
