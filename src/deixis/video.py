@@ -213,6 +213,8 @@ def _opened(path: Path, max_pixels: int = MAX_PIXELS) -> Iterator[tuple[Any, Any
             if not container.streams.video:
                 raise BadFileError(f"{path} has no video in it")
             stream = container.streams.video[0]
+            if stream.codec_context is None:
+                raise BadFileError(f"{path} is in a format that cannot be decoded, or its header is damaged")
             stream.thread_type = "AUTO"
             width, height = stream.codec_context.width, stream.codec_context.height
             if width * height > max_pixels:
