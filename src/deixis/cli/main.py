@@ -30,9 +30,13 @@ class Entry:
 
 
 COMMANDS: dict[str, Entry] = {
+    "caption": Entry("deixis.cli.caption:caption", USE, "Caption photos, with a box for every thing that is named."),
     "data": Entry("deixis.cli.data:app", PREPARE, "Look at a dataset: what is in it, draw an example, make clips."),
     "regions": Entry("deixis.cli.regions:app", PREPARE, "Find and store the regions of photos; measure their recall."),
     "text": Entry("deixis.cli.text:app", PREPARE, "Parse captions; build vocabularies, relations and object classes."),
+    "train": Entry("deixis.cli.train:train", LEARN, "Train a recipe; stop and resume it at any step."),
+    "recipes": Entry("deixis.cli.recipes:recipes", LEARN, "List the recipes with paper, table and row, or show one."),
+    "evaluate": Entry("deixis.cli.evaluate:evaluate", LEARN, "Measure a model on a dataset: captions and grounding."),
     "score": Entry("deixis.cli.score:score", LEARN, "Score predictions against a dataset or a reference file."),
     "compare": Entry("deixis.cli.score:compare", LEARN, "Put scored runs side by side, with significance."),
 }

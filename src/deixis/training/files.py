@@ -44,6 +44,7 @@ def write_folder(path: Path, fill: Callable[[Path], None]) -> None:
         temporary.mkdir(parents=True)
         fill(temporary)
         for file in temporary.iterdir():
+            file.chmod(0o666 & ~_umask())  # safetensors writes files that only their owner may read
             _sync(file)
         temporary.rename(path)
         _sync(path.parent)
@@ -90,3 +91,9 @@ def _sync(path: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def _umask() -> int:
+    now = os.umask(0)
+    os.umask(now)
+    return now

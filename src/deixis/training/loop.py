@@ -158,7 +158,7 @@ class Trainer:
             self.watch.step(entry)
             if self.accelerator.is_main_process and position.step % self.recipe.log_every == 0:
                 self.run.log(entry)
-            if stop:
+            if stop or (self.processes == 1 and self.stop.asked):
                 self._save(work, None)
                 raise StoppedError(f"stopped at step {position.step} and saved in {self.run.path}: go on with --resume")
             if self.recipe.save_every and position.step % self.recipe.save_every == 0 and position.batch < total:
