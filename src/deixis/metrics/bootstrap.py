@@ -6,7 +6,7 @@ being a *sample*: something that can be estimated again under other weights of t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -18,6 +18,7 @@ from deixis.errors import BadFileError
 Floats = NDArray[np.float64]
 
 REPLICATES = 1000
+MACRO_PARTS = ("precision", "recall", "f1")
 _ROWS_AT_ONCE = 100  # replicates estimated together: bounds the memory, not the result
 
 
@@ -90,7 +91,7 @@ class MacroSample:
 
     def estimate(self, weights: Floats) -> Floats:
         """Return the chosen part for each row of weights."""
-        return self.estimate_all(weights)[("precision", "recall", "f1").index(self.part)]
+        return self.estimate_all(weights)[MACRO_PARTS.index(self.part)]
 
     def estimate_all(self, weights: Floats) -> tuple[Floats, Floats, Floats]:
         """Return precision, recall and F1 for each row of weights, each (B,)."""
@@ -102,15 +103,15 @@ class MacroSample:
     def to_json(self) -> dict[str, Any]:
         """Return the entries that are not zero, as [group, class, value]."""
         data: dict[str, Any] = {"kind": "macro", "part": self.part, "shape": list(self.present.shape)}
-        for name in _MACRO_PARTS:
+        for name in _MACRO_ARRAYS:
             array = getattr(self, name)
             rows, columns = np.nonzero(array)
-            values = array[rows, columns].tolist()
+            values = [int(value) for value in array[rows, columns]]  # all of them count something
             data[name] = [list(entry) for entry in zip(rows.tolist(), columns.tolist(), values, strict=True)]
         return data
 
 
-_MACRO_PARTS = ("precision_hits", "precision_count", "recall_hits", "recall_count", "present")
+_MACRO_ARRAYS = ("precision_hits", "precision_count", "recall_hits", "recall_count", "present")
 
 
 def sample_from_json(data: Any, where: str) -> Sample:
@@ -120,7 +121,7 @@ def sample_from_json(data: Any, where: str) -> Sample:
             return MeanSample(np.array(data["total"], dtype=np.float64), np.array(data["count"], dtype=np.float64))
         if data["kind"] == "macro":
             rows, columns = data["shape"]
-            parts = {name: np.zeros((rows, columns)) for name in _MACRO_PARTS}
+            parts = {name: np.zeros((rows, columns)) for name in _MACRO_ARRAYS}
             for name, array in parts.items():
                 for row, column, value in data[name]:
                     array[row, column] = value
@@ -151,6 +152,26 @@ def interval(sample: Sample, weights: Floats, level: float = 0.95) -> tuple[floa
     """Return the percentile interval of the metric over the replicates."""
     low, high = np.quantile(estimate_replicates(sample, weights), [(1 - level) / 2, (1 + level) / 2])
     return float(low), float(high)
+
+
+def intervals(samples: Mapping[str, Sample], weights: Floats, level: float = 0.95) -> dict[str, tuple[float, float]]:
+    """Return the interval of every metric; precision, recall and F1 over the same classes are estimated together."""
+    found: dict[str, tuple[float, float]] = {}
+    replicates: dict[int, dict[str, Floats]] = {}
+    for name, sample in samples.items():
+        if isinstance(sample, MacroSample):
+            key = id(sample.precision_count)
+            if key not in replicates:
+                steps = range(0, len(weights), _ROWS_AT_ONCE)
+                chunks = [sample.estimate_all(weights[at : at + _ROWS_AT_ONCE]) for at in steps]
+                parts = (np.concatenate(part) for part in zip(*chunks, strict=True))
+                replicates[key] = dict(zip(MACRO_PARTS, parts, strict=True))
+            drawn = replicates[key][sample.part]
+        else:
+            drawn = estimate_replicates(sample, weights)
+        low, high = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2])
+        found[name] = (float(low), float(high))
+    return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
+from deixis.errors import MissingExtraError
 from deixis.metrics.json_places import read_json_file
 
 Lemmas = Callable[[str], str]
@@ -30,13 +31,18 @@ def read_lemma_table(path: Path) -> dict[str, str]:
     return {word: file.text_at(lemma, [word], "the lemma") for word, lemma in table.items()}
 
 
-def classes_by_lemma(classes: Iterable[str], lemma: Lemmas) -> dict[str, str]:
-    """Return for each lemma the object class that has it: how a generated word finds its class.
+def parsed_lemmas(words: Iterable[str]) -> tuple[Lemmas, str]:
+    """Return the lemmas spaCy gives each word on its own, and a name for where they come from.
 
-    Where two classes share a lemma ("glasses" and "glass"), the one that is its own lemma takes it.
+    Without spaCy the rules of `deixis.text.lemmas` stand in, which know nouns only; the name says so.
     """
-    names = sorted(dict.fromkeys(classes), key=lambda name: lemma(name) != name)
-    found: dict[str, str] = {}
-    for name in names:
-        found.setdefault(lemma(name), name)
-    return found
+    from deixis.text.lemmas import lemmatise_noun
+    from deixis.text.parse import parse_texts, parser_name
+
+    different = sorted({word.lower() for word in words if word.strip()})
+    try:
+        name = parser_name()
+        table = {word: parsed.lemmas[0] for word, parsed in parse_texts(different, 1).items() if parsed.lemmas}
+    except MissingExtraError:
+        return lemmatise_noun, "rules for nouns (spaCy is not installed)"
+    return table_lemmas(table), f"spaCy {name}"
