@@ -74,7 +74,7 @@ class Captioner(nn.Module):
         ``image_of`` (C,) says which image each caption is about; None: C / B captions each, in order. ``attend``
         replaces the attention (then there is one branch); ``feed`` replaces some of the fed words by samples.
         """
-        encoded = _grouped(encoded, image_of, len(words))
+        encoded = encoded.for_captions(image_of, len(words))
         mask = words != 0
         steps = words.shape[1]
         group = len(words) // max(len(encoded), 1)
@@ -148,17 +148,3 @@ def answering(module: nn.Module) -> Iterator[None]:
     finally:
         for part in training:
             part.training = True
-
-
-def _grouped(encoded: Encoded, image_of: Tensor | None, captions: int) -> Encoded:
-    """Return images such that captions come in equal groups per image, in order; repeat them only if they do not."""
-    images = len(encoded)
-    even = images > 0 and captions % images == 0
-    if image_of is None:
-        if not even:
-            raise ValueError(f"{captions} captions do not divide over {images} images: pass image_of")
-        return encoded
-    in_order = torch.arange(images, device=image_of.device).repeat_interleave(captions // max(images, 1))
-    if even and torch.equal(image_of, in_order):
-        return encoded
-    return encoded.select(image_of)

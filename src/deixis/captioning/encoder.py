@@ -48,6 +48,24 @@ class Encoded:
             take(self.class_logits),
         )
 
+    def for_captions(self, image_of: Tensor | None, captions: int | None = None) -> Encoded:
+        """Return images such that captions come in equal groups per image, in order; repeat them only if they do not.
+
+        ``image_of`` (C,) names each caption's image; without it, ``captions`` divide over the images in order.
+        """
+        images = len(self)
+        count = len(image_of) if image_of is not None else int(captions or 0)
+        even = images > 0 and count % images == 0
+        if image_of is None:
+            if not even:
+                raise ValueError(f"{count} captions do not divide over {images} images: pass image_of")
+            return self
+        if even and torch.equal(
+            image_of, torch.arange(images, device=image_of.device).repeat_interleave(count // images)
+        ):
+            return self
+        return self.select(image_of)
+
 
 class SelfAttention(nn.Module):
     """One layer of self-attention over regions, as in GVD: heads, residual sum, layer norm, feed-forward the same way.

@@ -34,6 +34,8 @@ class Context:
     """Source of all sampling in this step."""
     feed: ScheduledSampling | None = None
     """Scheduled sampling of the shared pass; set by ``cross_entropy``, or by the stage."""
+    shared: dict[str, Tensor] = field(default_factory=dict)
+    """What one objective computed and a later one of the stage needs, such as the localizer's weights."""
     _encoded: Encoded | None = field(default=None, repr=False)
     _first: Decoded | None = field(default=None, repr=False)
 
