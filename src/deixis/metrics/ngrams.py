@@ -8,8 +8,10 @@ matching are then a few sorts and look-ups over arrays, whatever the number of c
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain, count, repeat
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,8 +61,9 @@ class NgramTable:
         Returns the table, the counts of the captions, and where each number of ``base`` went.
         """
         _check_cut(captions)
-        words = dict(base.words) if base else {}
-        flat = np.fromiter((words.setdefault(w, len(words)) for c in captions for w in c), np.int64)
+        known = base.words if base else {}
+        numbered: dict[Token, int] = defaultdict(count(len(known)).__next__, known)  # a new word takes the next number
+        flat = np.fromiter(map(numbered.__getitem__, chain.from_iterable(captions)), np.int64)
         lengths = np.fromiter(map(len, captions), np.int64, len(captions))
         at, left = _positions(lengths)
         ids, keys, numbers = flat, [], [flat]
@@ -79,7 +82,7 @@ class NgramTable:
                 moved.append(np.searchsorted(unique, old))
             keys.append(unique)
             numbers.append(ids)
-        table = cls(words, keys)
+        table = cls(dict(numbered), keys)
         numbers = [n + start for n, start in zip(numbers, table.starts, strict=False)]
         counts = _count(lengths, left, numbers, len(table))
         if moved is None:
@@ -91,9 +94,9 @@ class NgramTable:
         _check_cut(captions)
         known = self.words
         fresh: dict[Token, int] = {}
-        flat = np.fromiter((known.get(w, -1) for c in captions for w in c), np.int64)
+        flat = np.fromiter(map(known.get, chain.from_iterable(captions), repeat(-1)), np.int64)
         if (flat < 0).any():
-            each = (w for c in captions for w in c)
+            each = chain.from_iterable(captions)
             unseen = (fresh.setdefault(w, len(fresh)) + len(known) for w, i in zip(each, flat, strict=True) if i < 0)
             flat[flat < 0] = np.fromiter(unseen, np.int64)
         lengths = np.fromiter(map(len, captions), np.int64, len(captions))
