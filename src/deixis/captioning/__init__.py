@@ -1,5 +1,7 @@
 """The captioner: region encoder, two-LSTM decoder, attentions, search and objectives."""
 
+from deixis.captioning.answer import Pointing, bad_endings, reground
+from deixis.captioning.as_grounder import CaptionerGrounder
 from deixis.captioning.captioner import Captioner, ScheduledSampling
 from deixis.captioning.config import AttentionConfig, CaptionerConfig, DecoderConfig, EncoderConfig, InputSizes
 from deixis.captioning.decoded import Decoded
@@ -12,12 +14,16 @@ __all__ = [
     "AttentionConfig",
     "Captioner",
     "CaptionerConfig",
+    "CaptionerGrounder",
     "Decoded",
     "DecoderConfig",
     "Encoded",
     "EncoderConfig",
     "Generated",
     "InputSizes",
+    "Pointing",
     "ScheduledSampling",
     "Strategy",
+    "bad_endings",
+    "reground",
 ]

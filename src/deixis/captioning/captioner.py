@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from deixis.captioning.answer import Pointing, grounded_captions
 from deixis.captioning.config import CaptionerConfig, InputSizes
 from deixis.captioning.decoded import Decoded
 from deixis.captioning.decoder import Attend, Decoder, Memory
@@ -18,7 +19,8 @@ from deixis.captioning.sampling import draw
 from deixis.captioning.search import run_search
 from deixis.captioning.strategy import Generated, Strategy
 from deixis.data.batch import RegionBatch
-from deixis.text.vocabulary import BEGIN
+from deixis.text.vocabulary import BEGIN, Vocabulary
+from deixis.types import GroundedCaption
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +125,19 @@ class Captioner(nn.Module):
         """Encode and search, for answering."""
         with torch.no_grad(), answering(self):
             return self.search(self.encode(regions), strategy, generator)
+
+    def caption(
+        self,
+        regions: RegionBatch,
+        vocabulary: Vocabulary,
+        strategy: Strategy = Strategy(),  # noqa: B008 - frozen
+        pointing: Pointing = Pointing(),  # noqa: B008 - frozen
+        generator: torch.Generator | None = None,
+    ) -> list[GroundedCaption]:
+        """Return for each image its best caption, with the boxes of its words."""
+        generated = self.generate(regions, strategy, generator)
+        branches = isinstance(self.decoder.attention, DistributedAttention)
+        return grounded_captions(generated, regions, vocabulary, pointing, branches=branches)
 
     def _sampled(self, gates: Tensor, memory: Memory, hidden: Tensor, feed: ScheduledSampling) -> Tensor:
         """Replace the word gates of some captions by those of words sampled from the last step, (C, 4H)."""

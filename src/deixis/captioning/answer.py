@@ -1,0 +1,203 @@
+"""From generated words and attention to captions whose words have boxes.
+
+The text begins with a capital letter and ends with a full stop; every word's span indexes it exactly. Words the
+vocabulary marks groundable get a box per frame: where the model looked when it said them. What to make of several
+looks, and priors that need no training, is chosen by :class:`Pointing`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from deixis.captioning.strategy import Generated
+from deixis.data.batch import RegionBatch
+from deixis.geometry import iou, union_box
+from deixis.interfaces import Grounder
+from deixis.text.chunker import chunk
+from deixis.text.tokens import detokenise
+from deixis.text.vocabulary import Vocabulary
+from deixis.types import Box, GroundedCaption, GroundedPhrase, GroundedWord, Regions
+
+BAD_ENDING_TAGS = frozenset(["DT", "PRP$", "CC", "TO", "WDT", "WP"])
+BAD_ENDINGS = frozenset(
+    ["as", "at", "be", "for", "from", "in", "into", "is", "are", "near", "of", "than", "that", "with"]
+)
+    [
+        "a",
+        "an",
+        "and",
+        "are",
+        "as",
+        "at",
+        "be",
+        "for",
+        "from",
+        "his",
+        "in",
+        "into",
+        "is",
+        "its",
+        "near",
+        "of",
+        "or",
+        "than",
+        "that",
+        "the",
+        "their",
+        "to",
+        "with",
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Pointing:
+    """How attention becomes a box. None of it needs training."""
+
+    rule: Literal["auto", "argmax", "union", "soft_vote"] = "auto"
+    """``argmax``: the region with the largest mean weight. ``union``: the box around the regions with the largest
+    weights. ``soft_vote``: the region that the weights of all regions, shared out by overlap, agree on. ``auto``: for
+    distributed attention the box around the best regions of the branches that chose the word (paper 3), else argmax."""
+    top: int = 3
+    """Regions that ``union`` looks at."""
+    share: float = 0.5
+    """``union`` leaves out regions with less than this share of the best one's weight."""
+    objectness: float = 0.0
+    """Weights are multiplied by objectness ** this: bare attention likes parts of things."""
+    regionness: float = 0.0
+    """The same with regionness, where the regions have it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pointed:
+    """Where a word points: a box for each frame, and how much weight is behind it."""
+
+    boxes: tuple[Box, ...]
+    frames: tuple[int, ...]
+    score: float
+
+
+def point(
+    weights: Tensor, voted: Tensor, boxes: Tensor, mask: Tensor, frame: Tensor, pointing: Pointing, *, branches: bool
+) -> Pointed:
+    """Find the boxes of one word: weights (K, N) after priors, voted (K,), boxes (N, 4), mask (N,), frame (N,)."""
+    weights = weights[voted] if bool(voted.any()) else weights
+    mean = weights.mean(0).masked_fill(~mask, -1.0)  # (N,)
+    found: list[Box] = []
+    frames: list[int] = []
+    for at in sorted(set(frame[mask].tolist())):
+        here = (mask & (frame == at)).nonzero().squeeze(1)  # (n,)
+        own = boxes[here]
+        if pointing.rule == "union":
+            order = mean[here].argsort(descending=True, stable=True)[: pointing.top]
+            chosen = order[mean[here][order] >= pointing.share * mean[here][order[0]]]
+            box = union_box(own[chosen])
+        elif pointing.rule == "soft_vote":
+            box = own[(iou(own, own) @ mean[here].clamp(min=0)).argmax()]
+        elif pointing.rule == "auto" and branches:
+            box = union_box(own[weights[:, here].argmax(1)])
+        else:
+            box = own[mean[here].argmax()]
+        found.append(_box(box))
+        frames.append(int(at))
+    return Pointed(tuple(found), tuple(frames), float(mean.max().clamp(min=0)))
+
+
+def grounded_captions(
+    generated: Generated,
+    regions: RegionBatch,
+    vocabulary: Vocabulary,
+    pointing: Pointing = Pointing(),  # noqa: B008 - frozen
+    *,
+    branches: bool = False,
+    rank: int = 0,
+) -> list[GroundedCaption]:
+    """Return the caption of each image (the ``rank``-th best) with the boxes of its words.
+
+    ``branches``: whether the rows of attention are branches of distributed attention, each with a word of its own.
+    """
+    prior = priors(regions, pointing).cpu()  # (B, N)
+    boxes, mask, frame = regions.boxes.float().cpu(), regions.mask.cpu(), regions.frame.cpu()
+    attention, voted = generated.attention[:, :, rank].float().cpu(), generated.voted[:, :, rank].cpu()
+    words, logs = generated.words[:, rank].cpu(), generated.log_probs[:, rank].cpu()
+    captions: list[GroundedCaption] = []
+    for image in range(len(regions)):
+        said = vocabulary.decode(words[image].tolist())
+        text, spans = sentence_text(said)
+        found: list[GroundedWord] = []
+        for at, (start, end) in enumerate(spans):
+            groundable = vocabulary.is_groundable[int(words[image, at])]
+            where = Pointed((), (), 0.0)
+            if groundable and bool(mask[image].any()):
+                weights = attention[:, image, at] * prior[image]
+                where = point(
+                    weights, voted[:, image, at], boxes[image], mask[image], frame[image], pointing, branches=branches
+                )
+            found.append(GroundedWord(text[start:end], start, end, where.boxes, where.frames, where.score, groundable))
+        width, height = (int(side) for side in regions.sizes[image].tolist())
+        real = words[image] != 0
+        score = float(logs[image][real].mean()) if bool(real.any()) else 0.0
+        captions.append(GroundedCaption(regions.ids[image], (width, height), text, tuple(found), score))
+    return captions
+
+
+def priors(regions: RegionBatch, pointing: Pointing) -> Tensor:
+    """What weights are multiplied by, (B, N)."""
+    prior = torch.ones_like(regions.objectness, dtype=torch.float32)
+    if pointing.objectness:
+        prior = prior * regions.objectness.float().clamp(min=1e-6) ** pointing.objectness
+    if pointing.regionness and regions.regionness is not None:
+        prior = prior * regions.regionness.float().clamp(min=1e-6) ** pointing.regionness
+    return prior
+
+
+def sentence_text(words: Sequence[str]) -> tuple[str, list[tuple[int, int]]]:
+    """Join words into a sentence with a capital letter and a full stop; return it with the span of each word."""
+    text, spans = detokenise(words)
+    if not text:
+        return "", []
+    first = text[0].upper()
+    return (first if len(first) == 1 else text[0]) + text[1:] + ".", spans
+
+
+def bad_endings(vocabulary: Vocabulary) -> tuple[int, ...]:
+    """Ids of words no caption should end with: articles, possessives, conjunctions, common prepositions, "is"."""
+    return tuple(
+        vocabulary.id(entry.word)
+        for entry in vocabulary.entries
+        if entry.word in BAD_ENDINGS or entry.tag in BAD_ENDING_TAGS
+    )
+
+
+def reground(caption: GroundedCaption, regions: Regions, grounder: Grounder, vocabulary: Vocabulary) -> GroundedCaption:
+    """Replace the boxes of a caption's words by those that a separate grounder finds for its noun phrases.
+
+    A word that no phrase covers keeps its boxes. A phrase the grounder does not find makes its words untrusted.
+    """
+    sentence = chunk(caption.text, vocabulary)
+    answers = grounder.ground(regions, sentence).phrases
+    words = [_regrounded(word, answers) if word.groundable else word for word in caption.words]
+    return replace(caption, words=tuple(words))
+
+
+def _regrounded(word: GroundedWord, phrases: Sequence[GroundedPhrase]) -> GroundedWord:
+    for phrase in phrases:
+        if phrase.start is not None and phrase.end is not None and phrase.start <= word.start < phrase.end:
+            return replace(
+                word,
+                boxes=phrase.boxes,
+                frames=phrase.frames,
+                score=phrase.score,
+                trusted=word.trusted and phrase.found,
+            )
+    return word
+
+
+def _box(row: Tensor) -> Box:
+    x1, y1, x2, y2 = row.tolist()
+    return x1, y1, x2, y2
