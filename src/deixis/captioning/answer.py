@@ -27,32 +27,6 @@ BAD_ENDING_TAGS = frozenset(["DT", "PRP$", "CC", "TO", "WDT", "WP"])
 BAD_ENDINGS = frozenset(
     ["as", "at", "be", "for", "from", "in", "into", "is", "are", "near", "of", "than", "that", "with"]
 )
-    [
-        "a",
-        "an",
-        "and",
-        "are",
-        "as",
-        "at",
-        "be",
-        "for",
-        "from",
-        "his",
-        "in",
-        "into",
-        "is",
-        "its",
-        "near",
-        "of",
-        "or",
-        "than",
-        "that",
-        "the",
-        "their",
-        "to",
-        "with",
-    ]
-)
 
 
 @dataclass(frozen=True, slots=True)
