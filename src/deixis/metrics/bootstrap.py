@@ -149,8 +149,17 @@ def value_of(sample: Sample) -> float:
 
 
 def interval(sample: Sample, weights: Floats, level: float = 0.95) -> tuple[float, float]:
-    """Return the percentile interval of the metric over the replicates."""
-    low, high = np.quantile(estimate_replicates(sample, weights), [(1 - level) / 2, (1 + level) / 2])
+    """Return the interval of the metric over the replicates."""
+    return _centred(estimate_replicates(sample, weights), value_of(sample), level)
+
+
+def _centred(drawn: Floats, value: float, level: float) -> tuple[float, float]:
+    """Return percentiles of the replicates, moved so that their mean is the value itself.
+
+    An average over classes is biased under resampling: a class that one photo has is missing from a third of the
+    replicates. Unmoved percentiles could leave out the very number they belong to. Plain means do not change.
+    """
+    low, high = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2]) - drawn.mean() + value
     return float(low), float(high)
 
 
@@ -169,8 +178,8 @@ def intervals(samples: Mapping[str, Sample], weights: Floats, level: float = 0.9
             drawn = replicates[key][sample.part]
         else:
             drawn = estimate_replicates(sample, weights)
-        low, high = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2])
-        found[name] = (float(low), float(high))
+        low, high = _centred(drawn, value_of(sample), level)
+        found[name] = (max(low, 0.0), high)
     return found
 
 
@@ -196,11 +205,12 @@ def paired_difference(
     drawn = np.mean([estimate_replicates(s, weights) for s in a], 0) - np.mean(
         [estimate_replicates(s, weights) for s in b], 0
     )
-    low, high = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2])
+    value = float(np.mean([value_of(s) for s in a]) - np.mean([value_of(s) for s in b]))
+    low, high = _centred(drawn, value, level)
+    drawn = drawn - drawn.mean() + value
     tail = min((drawn <= 0).sum(), (drawn >= 0).sum())
     p = min(1.0, 2 * (int(tail) + 1) / (replicates + 1))
-    value = float(np.mean([value_of(s) for s in a]) - np.mean([value_of(s) for s in b]))
-    return Difference(value, float(low), float(high), p)
+    return Difference(value, low, high, p)
 
 
 def _ratio(top: Floats, bottom: Floats) -> Floats:

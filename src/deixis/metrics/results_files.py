@@ -15,7 +15,7 @@ from deixis.metrics.grounding_files import is_grounding_submission
 from deixis.metrics.json_places import JsonFile, Key, show
 from deixis.types import Box, GroundedCaption, GroundedPhrases
 
-Format = Literal["grounding submission", "captions", "phrases", "COCO captions", "plain phrase boxes"]
+Format = Literal["grounding submission", "captions", "phrases", "COCO captions", "plain phrase boxes", "dense captions"]
 
 Result = TypeVar("Result", GroundedCaption, GroundedPhrases)
 
@@ -43,7 +43,9 @@ def records_of(file: JsonFile) -> list[tuple[tuple[Key, ...], Any]]:
 def recognise(file: JsonFile) -> Format:
     """Return what a results file is; anything else is an error that says what was found."""
     if is_grounding_submission(file.data):
-        return "grounding submission"
+        first = next(iter(file.data["results"].values()), None)
+        dense = isinstance(first, list) and first and isinstance(first[0], dict) and "timestamp" in first[0]
+        return "dense captions" if dense else "grounding submission"
     records = records_of(file)
     if not records:
         raise file.error([], "is an empty list: there is nothing to score")

@@ -36,7 +36,13 @@ from deixis.metrics.results_files import (
     read_proposals,
     recognise,
 )
-from deixis.metrics.sections import attention_section, caption_section, grounding_section, phrase_section
+from deixis.metrics.sections import (
+    attention_section,
+    caption_section,
+    dense_section,
+    grounding_section,
+    phrase_section,
+)
 from deixis.text.classes import ObjectClasses
 from deixis.types import GroundedCaption
 
@@ -87,7 +93,10 @@ class _Scoring:
         self.file = read_json_file(submission)
         self.format = recognise(self.file)
         self._check_protocol()
-        self.reference = open_reference(reference, options.splits, options.split_file)
+        if self.format == "dense captions":  # its references are times and sentences, which no other format is
+            self.reference = Reference(reference, "caption file", "all")
+        else:
+            self.reference = open_reference(reference, options.splits, options.split_file)
         self.notes: list[str] = []
         self.lemma_source = ""
         self.model = ""
@@ -101,6 +110,8 @@ class _Scoring:
             return self._phrases()
         if self.format == "captions":
             return self._grounded_captions()
+        if self.format == "dense captions":
+            return self._dense_captions()
         captions = read_coco_captions(self.file)
         return self._report(self._captions({image: (place, text) for image, (place, text) in captions.items()}))
 
@@ -272,6 +283,14 @@ class _Scoring:
             raise BadFileError(f"{self.file.path} has several captions for one image: ids that differ only by folder")
         result = score_captions(candidates, {name: references[name] for name in candidates}, self.options.metrics)
         return caption_section(result, **self.drawing)
+
+    def _dense_captions(self) -> Scored:
+        from deixis.metrics.densecap import score_dense_captions
+        from deixis.metrics.densecap_files import read_dense_references, read_dense_submission
+
+        predictions = read_dense_submission(self.file.path)
+        result = score_dense_captions(predictions, [read_dense_references(self.reference.path)], self.options.metrics)
+        return self._report(dense_section(result, **self.drawing))
 
     # Phrases
 

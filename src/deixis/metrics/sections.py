@@ -9,6 +9,7 @@ import numpy as np
 from deixis.metrics.attention_accuracy import AttentionAccuracy
 from deixis.metrics.bootstrap import MeanSample, Sample, draw_weights, intervals
 from deixis.metrics.captions import CaptionScores
+from deixis.metrics.densecap import DenseScores
 from deixis.metrics.error_types import classify_errors
 from deixis.metrics.grounding_f1 import f1_by_frequency, score_grounding
 from deixis.metrics.object_words import GroundedItem
@@ -152,10 +153,35 @@ def caption_section(result: CaptionScores, *, replicates: int, seed: int) -> Sec
     samples: dict[str, Sample] = {
         name: MeanSample(values.astype(np.float64), np.ones(size))
         for name, values in result.per_caption.items()
-        if name in result.corpus and abs(float(values.mean()) - result.corpus[name]) < 1e-9
+        if name in result.corpus and not name.startswith(("BLEU", "METEOR"))
     }
     found = intervals(samples, draw_weights(size, replicates, seed)) if replicates else {}
     rows = [(name, value, *found.get(name, (None, None))) for name, value in result.corpus.items()]
     return Section(
         CAPTIONS, size, "captions", result.corpus, found, samples, result.ids, plots=(bars("Caption metrics", rows),)
+    )
+
+
+def dense_section(result: DenseScores, *, replicates: int, seed: int) -> Section:
+    """Show captions of events in clips: scores per video, averaged over videos, then over time overlaps."""
+    size = len(result.videos)
+    samples = {name: MeanSample(values, np.ones(size)) for name, values in result.per_video.items()}
+    levels = tuple(result.by_threshold)
+    table = Breakdown(
+        "By time overlap",
+        ("tIoU", *result.corpus, "precision", "recall"),
+        tuple(
+            (f"{level:g}", *result.by_threshold[level].values(), result.precision[level], result.recall[level])
+            for level in levels
+        ),
+    )
+    return Section.of_samples(
+        "ActivityNet Captions, per video, mean over tIoU " + "/".join(f"{level:g}" for level in levels),
+        size,
+        "videos",
+        samples,
+        result.videos,
+        replicates=replicates,
+        seed=seed,
+        breakdowns=(table,),
     )
