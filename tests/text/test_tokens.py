@@ -96,9 +96,9 @@ def test_tokens_in_takes_tokens_that_reach_into_a_stretch() -> None:
 
 def test_a_hostile_text_takes_no_longer_than_its_length() -> None:
     for unit in ("+", "a.", "a'", "-", "'", "a-", "1,", "n't", "<a", "é!"):
-        start = time.perf_counter()
+        start = time.process_time()
         tokenise(unit * 20_000)
-        assert time.perf_counter() - start < 5, unit
+        assert time.process_time() - start < 5, unit
 
 
 def java_words(captions: list[str], folder: Path) -> list[list[str]]:

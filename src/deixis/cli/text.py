@@ -124,9 +124,9 @@ def _lines(path: Path) -> Iterator[Sentence]:
     from deixis.text.tokens import tokenise
     from deixis.types import Sentence
 
-    opened = gzip.open(path, "rt", encoding="utf-8") if path.name.endswith(".gz") else path.open(encoding="utf-8")
+    open_text = gzip.open if path.name.endswith(".gz") else open
     try:
-        with opened as file:
+        with open_text(path, "rt", encoding="utf-8") as file:
             for line in file:
                 text = " ".join(line.split())
                 if text:

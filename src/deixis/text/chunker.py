@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from deixis.text.lemmas import gerund, lemmatise, lemmatise_verb
+from deixis.text.linear_relations import linear_relations
 from deixis.text.parsed import NOUN_TAGS, noun_phrases
 from deixis.text.tokens import normal_word, tokenise
 from deixis.text.vocabulary import ADJECTIVE_TAGS, VERB_TAGS, Vocabulary
@@ -62,7 +63,7 @@ def chunk(text: str | Sentence, vocabulary: Vocabulary) -> Sentence:
         )
     else:
         phrases = noun_phrases(words, _spans(tags), tags)
-    return Sentence(sentence.text, tokens, phrases, sentence.relations)
+    return Sentence(sentence.text, tokens, phrases, sentence.relations or linear_relations(words, tags, phrases))
 
 
 def tag_words(words: list[str], vocabulary: Vocabulary) -> list[str]:

@@ -66,7 +66,7 @@ class Corpus:
         self.relations.save(folder / RELATIONS)
         self.classes.save(folder / CLASSES)
         partial = folder / f".{LEMMAS}.{os.getpid()}.partial"
-        partial.write_text(json.dumps(self.lemmas, ensure_ascii=False, indent=0) + "\n", encoding="utf-8")
+        partial.write_text(json.dumps(self.lemmas, indent=0) + "\n", encoding="utf-8")
         partial.replace(folder / LEMMAS)
 
     def summary(self) -> dict[str, Any]:

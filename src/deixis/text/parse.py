@@ -231,7 +231,10 @@ def _parse(texts: list[str]) -> Iterator[Parsed]:
         for text in texts:
             tokens = tokenise(text)
             spaces = [after.start > before.end for before, after in pairwise(tokens)]
-            yield Doc(nlp.vocab, words=[token.text for token in tokens], spaces=[*spaces, False][: len(tokens)])
+            words = [
+                token.text.encode("utf-8", "replace").decode() for token in tokens
+            ]  # spaCy takes no half characters
+            yield Doc(nlp.vocab, words=words, spaces=[*spaces, False][: len(tokens)])
 
     for text, document in zip(texts, nlp.pipe(documents(), batch_size=_BATCH), strict=True):
         yield Parsed(

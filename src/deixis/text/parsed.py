@@ -52,7 +52,7 @@ class Parsed:
     def to_json(self) -> str:
         """Return one line of JSON."""
         row = [self.text, self.tags, self.lemmas, self.heads, self.labels, self.chunks]
-        return json.dumps(row, ensure_ascii=False, separators=(",", ":"))
+        return json.dumps(row, separators=(",", ":"))  # in ASCII, so that no text is unwritable
 
     @classmethod
     def from_json(cls, line: str) -> Self:
@@ -118,13 +118,13 @@ def _with_head(phrase: Phrase, given: Sentence, parsed: Parsed, tokens: tuple[To
     return phrase if phrase.head is not None else replace(phrase, head=parsed.head_of(phrase.first, phrase.last))
 
 
-_PLACES = frozenset(["back", "bottom", "center", "centre", "edge", "end", "front", "middle", "rear", "side", "top"])
+PLACES = frozenset(["back", "bottom", "center", "centre", "edge", "end", "front", "middle", "rear", "side", "top"])
 _BEFORE_PLACE = frozenset(["at", "by", "from", "in", "inside", "near", "on", "onto", "to", "toward", "towards"])
 
 
 def is_place_before_of(words: Sequence[str], head: int) -> bool:
     """Whether a noun is the middle of a preposition of several words: "in front of", "on the side of"."""
-    return words[head].lower() in _PLACES and head + 1 < len(words) and words[head + 1].lower() == "of"
+    return words[head].lower() in PLACES and head + 1 < len(words) and words[head + 1].lower() == "of"
 
 
 def _is_place(words: Sequence[str], first: int, last: int, head: int) -> bool:

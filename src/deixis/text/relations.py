@@ -194,7 +194,7 @@ class RelationVocabulary:
         data = {"deixis_relations": 1, "more_than": self.more_than, "predicates": dict(self.counts)}
         path = Path(path)
         partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
-        partial.write_text(json.dumps(data, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+        partial.write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
         partial.replace(path)
 
     @classmethod

@@ -176,8 +176,8 @@ class Vocabulary:
     def save(self, path: str | Path) -> None:
         """Write ``vocabulary.json``, one word a line, under a temporary name first."""
         data = self.to_json()
-        words = ",\n".join(json.dumps(word, ensure_ascii=False) for word in data.pop("words"))
-        head = json.dumps(data, ensure_ascii=False)[:-1]
+        words = ",\n".join(json.dumps(word) for word in data.pop("words"))
+        head = json.dumps(data)[:-1]
         path = Path(path)
         partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
         partial.write_text(f'{head}, "words": [\n{words}\n]}}\n', encoding="utf-8")
