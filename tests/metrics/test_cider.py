@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deixis.errors import BadFileError, DeixisError
@@ -75,6 +75,7 @@ caption = st.lists(word, max_size=9)
 reference_sets = st.dictionaries(st.sampled_from("xyzuvw"), st.lists(caption, min_size=1, max_size=3), min_size=1)
 
 
+@settings(deadline=None)
 @given(
     reference_sets, reference_sets, st.lists(st.lists(st.sampled_from("abcdefgQR"), max_size=9), max_size=6), st.data()
 )
@@ -93,6 +94,7 @@ def test_equals_the_slow_implementation(
     np.testing.assert_allclose(plain.rewards(captions, ids), expected, atol=1e-9)
 
 
+@settings(deadline=None)
 @given(reference_sets, st.lists(caption, max_size=6), st.data())
 def test_numbers_score_as_words_do(references: References, captions: list[list[str]], data: st.DataObject) -> None:
     ids = [data.draw(st.sampled_from(sorted(references))) for _ in captions]
