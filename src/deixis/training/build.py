@@ -16,7 +16,7 @@ from typing import Any, Literal, get_args, get_type_hints
 from deixis.errors import BadRecipeError
 from deixis.training.strict import to_dataclass, to_type, unknown_key
 
-Kind = Literal["model", "objective", "grounder", "validation"]
+Kind = Literal["model", "objective", "grounder", "validation", "evaluation"]
 
 REGISTRY: dict[Kind, dict[str, str]] = {
     "model": {
@@ -27,10 +27,19 @@ REGISTRY: dict[Kind, dict[str, str]] = {
         "supervision": "deixis.captioning.objectives.supervision:Supervision",
         "region_classification": "deixis.captioning.objectives.region_classification:RegionClassification",
         "grounding": "deixis.captioning.objectives.grounding:Grounding",
+        "cyclical": "deixis.captioning.objectives.cyclical:Cyclical",
+        "attention_consistency": "deixis.captioning.objectives.attention_consistency:AttentionConsistency",
+        "distillation": "deixis.captioning.objectives.distillation:Distillation",
+        "self_critical": "deixis.captioning.objectives.self_critical:SelfCritical",
     },
-    "grounder": {},
+    "grounder": {  # by the kind of model: what makes a grounder of it
+        "captioner": "deixis.captioning.as_grounder:CaptionerGrounder",
+    },
     "validation": {
         "captions": "deixis.training.validate:CaptionValidation",
+    },
+    "evaluation": {  # by the kind of model: what ``deixis evaluate`` measures
+        "captioner": "deixis.training.evaluate:evaluate_captioner",
     },
 }
 """Names and where they live (``module:attribute``); imported when a recipe uses them."""

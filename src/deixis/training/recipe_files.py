@@ -99,7 +99,7 @@ def load_recipe(path: Path | str, overrides: Sequence[str] = ()) -> Recipe:
 
 
 def find_recipe(name: str) -> tuple[RecipeFile, str | None]:
-    """Return the recipe file of a path or of a short name such as ``captioning/baseline``, and the row after a colon."""
+    """Return the recipe file of a path, or of a short name such as ``captioning/baseline``, and its row after ``:``."""
     given, _, row = name.partition(":")
     path = Path(given)
     if not path.is_file():

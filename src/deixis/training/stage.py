@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -14,10 +14,11 @@ from deixis.captioning.config import InputSizes
 from deixis.captioning.objectives.base import Context
 from deixis.data.batch import Batch
 from deixis.errors import BadFileError, BadRecipeError
+from deixis.interfaces import Grounder
 from deixis.regions.store import RegionStore
 from deixis.text.vocabulary import Vocabulary
 from deixis.training.build import build
-from deixis.training.checkpoint import VOCABULARY, ModelConfig, fill, load_config, load_weights
+from deixis.training.checkpoint import VOCABULARY, ModelConfig, fill, load_config, load_weights, same_device
 from deixis.training.dataset import TrainingData
 from deixis.training.recipe import Recipe, StageRecipe
 from deixis.training.strict import unknown_key
@@ -137,6 +138,18 @@ def _model(config: ModelConfig, vocabulary: Vocabulary) -> nn.Module:
     return model
 
 
+def _grounder_loader(model: nn.Module, data: TrainingData) -> Callable[[str], Grounder]:
+    """Return how an objective of this stage gets a teacher or a judge by name."""
+
+    def load(name: str) -> Grounder:
+        from deixis.training.models import load_grounder  # models are built here, so they are loaded through here
+
+        device = same_device(model)
+        return load_grounder(name, fingerprint=data.store.fingerprint, vocabulary=data.vocabulary, device=device)
+
+    return load
+
+
 def build_stage(
     recipe: StageRecipe, model: nn.Module, data: TrainingData, generator: torch.Generator | None = None
 ) -> Stage:
@@ -148,6 +161,7 @@ def build_stage(
         "classes": data.classes,
         "data": data,
         "sizes": input_sizes(data.store, data.vocabulary),
+        "load_grounder": _grounder_loader(model, data),
     }
     objectives = {
         objective.name: build(

@@ -1,0 +1,60 @@
+"""``deixis recipes``: what can be trained, and where each recipe comes from."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any
+
+import typer
+
+
+def recipes(
+    name: Annotated[
+        str | None, typer.Argument(help="Show this recipe: a name of the list, FILE.yaml, with :ROW.")
+    ] = None,
+    overrides: Annotated[list[str] | None, typer.Argument(help="key=value, applied to what is shown.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for programs.")] = False,
+) -> None:
+    """List the recipes with paper, table and row; or show one, resolved as it would be trained."""
+    from deixis.training.recipe_files import find_recipe, read_recipe, shipped_recipes
+
+    if name is not None:
+        file, row = find_recipe(name)
+        plain = file.resolve(overrides or [], row=row).plain()
+        if as_json:
+            typer.echo(json.dumps({"file": str(file.path), "row": row, "recipe": plain}, ensure_ascii=False))
+            return
+        import yaml
+
+        typer.echo(f"# {file.path}")
+        typer.echo(yaml.safe_dump(plain, sort_keys=False, allow_unicode=True), nl=False)
+        return
+    found: list[dict[str, Any]] = []
+    for folder, path in shipped_recipes():
+        file = read_recipe(path)
+        short = str(path.relative_to(folder).with_suffix(""))
+        sizes = ["paper", *(size for size in file.sizes if size != "paper")]
+        for row in [None, *file.rows]:
+            about = file.about if row is None else file.about_row(row)
+            found.append(
+                {
+                    "name": short if row is None else f"{short}:{row}",
+                    "title": about.title,
+                    "paper": about.paper,
+                    "table": about.table,
+                    "row": about.row,
+                    "sizes": sizes,
+                    "file": str(path),
+                }
+            )
+    if as_json:
+        typer.echo(json.dumps(found, ensure_ascii=False))
+        return
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table("recipe", "what", "paper", "table and row", "sizes", show_edge=False)
+    for entry in found:
+        place = ", ".join(filter(None, [entry["table"], entry["row"]]))
+        table.add_row(entry["name"], entry["title"], entry["paper"], place, " ".join(entry["sizes"]))
+    Console().print(table)

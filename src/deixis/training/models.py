@@ -1,0 +1,111 @@
+"""Models by name: a run folder, a model folder, a name on the Hugging Face hub, or ``lite``, which ships."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch import nn
+
+from deixis.errors import BadFileError, DeixisError
+from deixis.home import cache_home
+from deixis.interfaces import Extractor, Grounder
+from deixis.regions.registry import build_extractor
+from deixis.text.vocabulary import Vocabulary
+from deixis.training.build import build
+from deixis.training.checkpoint import CONFIG, ModelConfig
+from deixis.training.run import POINTERS, Run
+from deixis.training.stage import load_model
+
+FILES = ("config.json", "model.safetensors", "vocabulary.json")
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedModel:
+    """A model with what it needs to answer."""
+
+    name: str
+    folder: Path
+    model: nn.Module
+    vocabulary: Vocabulary
+    config: ModelConfig
+
+    @property
+    def kind(self) -> str:
+        """The model's name in the registry, such as ``captioner``."""
+        return self.config.recipe.model.kind
+
+    def extractor(self, device: str = "cpu") -> Extractor:
+        """Make the extractor whose regions the model was trained on; another one's regions would mean nothing to it."""
+        name = str(self.config.extractor.get("extractor", ""))
+        if not name:
+            raise DeixisError(f"{self.folder} does not say which extractor its regions come from: give a region store")
+        made = build_extractor(name, device=device)
+        self.config.require(made.fingerprint, f"the installed extractor '{name}'")
+        return made
+
+    def grounder(self) -> Grounder:
+        """Return the model as a grounder; a captioner points where it looks."""
+        known = {"model": self.model, "captioner": self.model, "vocabulary": self.vocabulary}
+        grounder: Grounder = build("grounder", self.kind, {}, f"the model {self.name}", **known)
+        return grounder
+
+
+def find_model(name: str, which: str = "best") -> Path:
+    """Return the folder of a model: ``config.json``, ``model.safetensors`` and ``vocabulary.json`` lie there."""
+    if name == "lite":
+        shipped = Path(__file__).resolve().parents[1] / "weights" / "lite"
+        if (shipped / CONFIG).is_file():
+            return shipped
+        raise BadFileError(f"this installation has no shipped model in {shipped}: name a run folder")
+    given = Path(name).expanduser()
+    for place in (given, cache_home() / "runs" / given):
+        if (place / POINTERS).is_file():
+            folder = Run(place).pointer(which) or Run(place).pointer("last")
+            if folder is None:
+                raise BadFileError(f"the run in {place} has no checkpoint yet")
+            return folder
+        if (place / CONFIG).is_file():
+            return place
+    if given.exists():
+        seeds = sorted(given.glob(f"seed-*/{POINTERS}"))
+        hint = f"; it holds several seeds, name one such as {seeds[0].parent}" if seeds else ""
+        raise BadFileError(f"{given} is neither a run nor a model folder (no {POINTERS}, no {CONFIG}){hint}")
+    if re.fullmatch(r"[\w.-]+/[\w.-]+", name):
+        return _from_hub(name)
+    raise BadFileError(f"found no model '{name}': name a run folder, a model folder, a hub model (OWNER/NAME) or lite")
+
+
+def load(name: str, *, device: str | torch.device = "cpu") -> LoadedModel:
+    """Load a model to answer with."""
+    folder = find_model(name)
+    model, vocabulary, config = load_model(folder)
+    return LoadedModel(name, folder, model.to(device), vocabulary, config)
+
+
+def load_grounder(
+    name: str, *, fingerprint: str, vocabulary: Vocabulary, device: str | torch.device = "cpu"
+) -> Grounder:
+    """Load a trained grounder to teach or reward a captioner on these regions and words."""
+    loaded = load(name, device=device)
+    loaded.config.require(fingerprint, "this recipe's store")
+    if loaded.vocabulary.words != vocabulary.words:
+        raise DeixisError(
+            f"the grounder {name} knows other words than this recipe's captions: set data.vocabulary to "
+            f"{loaded.folder / 'vocabulary.json'}"
+        )
+    loaded.model.requires_grad_(False)
+    return loaded.grounder()
+
+
+def _from_hub(name: str) -> Path:
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
+
+    try:
+        return Path(snapshot_download(name, allow_patterns=list(FILES)))
+    except (HfHubHTTPError, LocalEntryNotFoundError, OSError, ValueError) as error:
+        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        raise BadFileError(f"'{name}' is no folder here and cannot be had from the hub: {reason}") from error

@@ -1,0 +1,150 @@
+"""The real command in real processes: killed at random steps and resumed, on one process and on two."""
+
+from __future__ import annotations
+
+import os
+import random
+import resource
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+
+from deixis.training.checkpoint import load_weights
+from deixis.training.run import Run
+from deixis.training.state import RunState
+
+pytestmark = pytest.mark.recipe
+
+STEPS = 15  # five epochs of three batches
+
+
+def command(processes: int, recipe: Path, run: Path, *overrides: str) -> list[str]:
+    launch = [sys.executable, "-m"]
+    if processes > 1:
+        port = str(random.Random(str(run)).randrange(20_000, 60_000))
+        launch += ["accelerate.commands.launch", "--cpu", "--num_processes", str(processes), "--num_machines", "1"]
+        launch += ["--mixed_precision", "no", "--dynamo_backend", "no", "--main_process_port", port, "-m"]
+    options = ["stages.0.epochs=5", "validation.every=2", "save_every=2", *overrides]
+    return [*launch, "deixis", "train", str(recipe), *options, "-o", str(run), "--resume", "--threads", "1"]
+
+
+def start(processes: int, recipe: Path, run: Path, *overrides: str) -> subprocess.Popen[bytes]:
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "DEIXIS_HOME": str(run.parent)}
+    return subprocess.Popen(
+        command(processes, recipe, run, "--no-tensorboard", *overrides),
+        env=environment,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    )
+
+
+def finish(process: subprocess.Popen[bytes]) -> bytes:
+    _, errors = process.communicate(timeout=300)
+    assert process.returncode == 0, errors.decode()[-3000:]
+    return errors
+
+
+def done(run: Path) -> int:
+    """Steps the run has logged."""
+    return max((entry["step"] for entry in Run(run).entries() if "loss" in entry), default=0)
+
+
+def curve(run: Path) -> list[float]:
+    return [entry["loss"] for entry in Run(run).entries() if "loss" in entry]
+
+
+def kill_after(process: subprocess.Popen[bytes], run: Path, step: int, number: int) -> None:
+    """Send a signal to the run and all its processes as soon as it has logged ``step``."""
+    until = time.monotonic() + 240
+    while done(run) < step and process.poll() is None and time.monotonic() < until:
+        time.sleep(0.02)
+    if process.poll() is None:
+        os.killpg(process.pid, number)
+    process.communicate(timeout=120)
+
+
+def assert_same(a: Path, b: Path) -> None:
+    for which in ("last", "best"):
+        one, two = Run(a).pointer(which), Run(b).pointer(which)
+        assert one is not None
+        assert two is not None
+        left, right = load_weights(one), load_weights(two)
+        assert left.keys() == right.keys()
+        assert all(torch.equal(left[name], right[name]) for name in left)
+    assert curve(a) == curve(b)
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_killed_at_random_steps_and_resumed(processes: int, recipe_file: Path, tmp_path: Path) -> None:
+    finish(start(processes, recipe_file, tmp_path / "whole"))
+    assert len(curve(tmp_path / "whole")) == STEPS
+    cut = tmp_path / "cut"
+    for step in sorted(random.Random(processes).sample(range(1, STEPS), 3)):
+        kill_after(start(processes, recipe_file, cut), cut, step, signal.SIGKILL)
+    finish(start(processes, recipe_file, cut))
+    assert_same(cut, tmp_path / "whole")
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_sigterm_saves_at_the_next_step(processes: int, recipe_file: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    kill_after(start(processes, recipe_file, run, "save_every=1000"), run, 4, signal.SIGTERM)
+    last = Run(run).pointer("last")
+    assert last is not None
+    saved = RunState.load(last).position
+    assert saved.step == done(run) >= 4
+    assert saved.step < STEPS
+    finish(start(processes, recipe_file, run, "save_every=1000"))
+    finish(start(processes, recipe_file, tmp_path / "whole", "save_every=1000"))
+    assert_same(run, tmp_path / "whole")
+
+
+@pytest.mark.parametrize("accumulate", [1, 2])
+def test_two_processes_give_the_curve_of_one(accumulate: int, recipe_file: Path, tmp_path: Path) -> None:
+    # without dropout, whose masks are drawn per process; batches of 7 and 6 split unevenly, captions differ in length
+    same = [f"stages.0.accumulate={accumulate}", "data.limit=20", "stages.0.batch=7", "model.encoder.dropout=0.0"]
+    same += ["model.decoder.word_dropout=0.0", "model.decoder.output_dropout=0.0"]
+    finish(start(1, recipe_file, tmp_path / "one", *same))
+    finish(start(2, recipe_file, tmp_path / "two", *same))
+    one, two = curve(tmp_path / "one"), curve(tmp_path / "two")
+    assert len(one) == STEPS
+    assert two == pytest.approx(one, rel=1e-4)
+    first, second = (
+        [entry["validation"]["cider"] for entry in Run(tmp_path / name).entries() if "validation" in entry]
+        for name in ("one", "two")
+    )
+    assert second == pytest.approx(first, abs=0.02)
+
+
+def test_a_full_disk_keeps_the_last_checkpoint(recipe_file: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    finish(start(1, recipe_file, run))
+    before = Run(run).pointer("last")
+    assert before is not None
+    size = (before / "state.safetensors").stat().st_size
+
+    def little_room() -> None:  # no file may grow beyond this: the kernel refuses the write as a full disk would
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size // 2, size // 2))
+
+    longer = tmp_path / "longer"
+    process = subprocess.run(
+        command(1, recipe_file, longer, "--no-tensorboard"),
+        env={**os.environ, "OMP_NUM_THREADS": "1", "DEIXIS_HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        preexec_fn=little_room,
+        timeout=300,
+        check=False,
+    )
+    assert process.returncode == 2
+    assert process.stderr.strip().splitlines()[-1].startswith("deixis: cannot write")
+    assert "Traceback" not in process.stderr
+    assert not any(path.name.endswith(".tmp") for path in (longer / "checkpoints").iterdir())
+    finish(start(1, recipe_file, longer))  # with room again it goes on
+    assert_same(longer, run)
