@@ -5,7 +5,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from deixis.metrics.bleu import bleu
@@ -32,7 +32,6 @@ def test_brevity_takes_the_closest_length_and_the_shorter_on_a_tie() -> None:
 words = st.lists(st.sampled_from("abcd"), max_size=8)
 
 
-@settings(deadline=None)
 @given(st.lists(st.tuples(words, st.lists(words, min_size=1, max_size=3)), min_size=1, max_size=5))
 def test_equals_counting_by_hand(items: list[tuple[list[str], list[list[str]]]]) -> None:
     references = {str(at): refs for at, (_, refs) in enumerate(items)}

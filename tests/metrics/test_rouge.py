@@ -4,7 +4,7 @@ from functools import cache
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from deixis.errors import DeixisError
@@ -23,7 +23,6 @@ def test_hand_worked() -> None:
 words = st.lists(st.sampled_from("abc"), max_size=90)
 
 
-@settings(deadline=None)
 @given(words, words)
 def test_longest_common_subsequence_by_recursion(one: list[str], two: list[str]) -> None:
     one, two = one[:70] or ["z"], two[:90] or ["y"]
