@@ -59,7 +59,7 @@ def score(
     ] = "bleu,rouge,cider",
     regions: Annotated[str | None, typer.Option(help="Where the regions come from, for the report.")] = None,
     proposals: Annotated[
-        Path | None, typer.Option(help='Regions of each photo, {"image", "boxes"} a line: gives the upper bound.')
+        Path | None, typer.Option(help='A region store, or {"image", "boxes"} a line: gives the upper bound.')
     ] = None,
     frequencies: Annotated[
         Path | None, typer.Option(help="JSON table class to boxes in training, to group classes by.")

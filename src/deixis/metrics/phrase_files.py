@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -85,6 +86,9 @@ def pair_phrases(
     of the phrase within its image. A phrase with boxes but without a prediction is an error; with ``partial``, a miss.
     """
     images = {phrase.image for phrase in references}
+    captions = {(phrase.image, phrase.sentence, phrase.caption) for phrase in references}
+    allowed = Counter((image, sentence) for image, sentence, _ in captions)  # people do write one caption twice
+    seen: Counter[tuple[str, str | None]] = Counter()
     lookup = _Lookup()
     sizes: dict[str, tuple[int, int]] = {phrase.image: phrase.size for phrase in references if phrase.size is not None}
     for prediction in predictions:
@@ -97,7 +101,12 @@ def pair_phrases(
             raise file.error(place, f"has an unknown id: the reference has no image {show(image)} in this split")
         if isinstance(prediction, PlainPhrase):
             lookup.add_plain(prediction)
-        else:
+            continue
+        key = (image, prediction[1].sentence)
+        seen[key] += 1
+        if seen[key] > max(allowed[key], 1):
+            raise file.error(place, f"is a duplicate: image {show(image)} with the same sentence came before")
+        if seen[key] == 1:
             lookup.add_grounded(prediction[1], sizes.get(image))
     cases, missing = [], []
     used: set[int] = set()

@@ -58,10 +58,10 @@ def open_reference(path: Path, splits: Sequence[str] = (), split_file: Path | No
     a split everything in the reference counts.
     """
     split = "+".join(splits) or "all"
-    file = _as_json(path)
+    file = _as_json(_annotations_in(path))
     if file is not None and is_grounding_reference(file.data):
-        ids = split_ids(path, splits, split_file) if splits else None
-        return Reference(path, "grounding file", split, file=file, ids=ids)
+        ids = split_ids(file.path, splits, split_file) if splits else None
+        return Reference(file.path, "grounding file", split, file=file, ids=ids)
     if file is not None and split_file is None and not splits:
         kind = _plain_kind(file)
         if kind is not None:
@@ -140,6 +140,15 @@ def clip_key(example: str) -> tuple[str, ...]:
     """Return video and segment of an id such as ``v_abc_segment_00`` as ActivityNet-Entities names them."""
     video, mark, segment = example.rpartition("_segment_")
     return (video, segment.lstrip("0") or "0") if mark else (example,)
+
+
+def _annotations_in(path: Path) -> Path:
+    """Return the one grounding file of a folder that has one, so that boxes are scored as they were published."""
+    if not path.is_dir():
+        return path
+    named = [file for name in ("anet_entities_cleaned*.json", "flickr30k_cleaned*.json") for file in path.glob(name)]
+    found = [file for file in named if "skeleton" not in file.name]
+    return found[0] if len(found) == 1 else path
 
 
 def _as_json(path: Path) -> JsonFile | None:

@@ -44,7 +44,7 @@ from deixis.metrics.sections import (
     phrase_section,
 )
 from deixis.text.classes import ObjectClasses
-from deixis.types import GroundedCaption
+from deixis.types import Box, GroundedCaption
 
 NOT_STATED = "not stated (--regions)"
 
@@ -306,12 +306,28 @@ class _Scoring:
         dropped = sum(not case.boxes for case in paired.cases)
         if dropped:
             self.notes.append(f"{dropped} phrases without a reference box were dropped, as both protocols do")
-        proposals = None
-        if self.options.proposals is not None:
-            proposals = read_proposals(read_json_file(self.options.proposals))
+        proposals = self._proposals({case.image for case in paired.cases if case.boxes})
         chosen = [self.options.protocol] if self.options.protocol is not None else list(PROTOCOLS)
         sections = [phrase_section(paired.cases, PROTOCOLS[name], proposals, **self.drawing) for name in chosen]
         return self._report(*sections)
+
+    def _proposals(self, images: set[str]) -> dict[str, tuple[Box, ...]] | None:
+        """Return the regions of the photos from a file, or from a region store, which also says where they are from."""
+        path = self.options.proposals
+        if path is None:
+            return None
+        if not path.is_dir():
+            return read_proposals(read_json_file(path))
+        from deixis.regions.store import RegionStore
+
+        store = RegionStore.open(path)
+        self.regions = self.regions or store.fingerprint
+        found: dict[str, tuple[Box, ...]] = {}
+        for image in sorted(images):
+            if image in store:
+                boxes = store.get(image, ()).boxes.double().tolist()
+                found[image] = tuple((x1, y1, x2, y2) for x1, y1, x2, y2 in boxes)
+        return found
 
 
 def _reference_texts(reference: Reference, notes: list[str]) -> dict[str, list[str]]:
