@@ -3,7 +3,7 @@
 A TSV row is ``image_id, image_w, image_h, num_boxes, boxes, features`` with the last two as base64 of 32-bit floats.
 The longer form, as LXMERT distributes it, is ``img_id, img_h, img_w, objects_id, objects_conf, attrs_id, attrs_conf,
 num_boxes, boxes, features`` (ids are 64-bit integers). An npz file of one image holds ``x`` (or ``features``,
-``feat``), ``bbox`` (or ``boxes``), ``image_w`` and ``image_h``; ``num_bbox`` tells which axis of ``x`` counts the boxes.
+``feat``), ``bbox`` (or ``boxes``), ``image_w`` and ``image_h``; ``num_bbox`` tells which axis of ``x`` is the boxes.
 """
 
 from __future__ import annotations

@@ -1,0 +1,1 @@
+"""Detectors of other libraries as extractors: they want a download and, better, a GPU."""
