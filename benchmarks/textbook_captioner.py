@@ -98,7 +98,14 @@ class TextbookCaptioner(nn.Module):
     """Encoder and decoder, every caption with its own copy of the regions."""
 
     def __init__(
-        self, features: int, words: int, width: int = 512, *, form: str = "cyclical", dropout: float = 0.5, begin: int = 1
+        self,
+        features: int,
+        words: int,
+        width: int = 512,
+        *,
+        form: str = "cyclical",
+        dropout: float = 0.5,
+        begin: int = 1,
     ) -> None:
         super().__init__()
         self.begin = begin

@@ -18,10 +18,29 @@ from deixis.data.batch import Batch, PhraseBatch, PhraseBoxes, RegionBatch
 from deixis.text.vocabulary import Entry, Vocabulary
 
 FEATURES, WORDS, CLASSES, CELLS = 12, 24, 6, 8
-SIZES = InputSizes(words=WORDS, features=FEATURES, classes=CLASSES, region_words=5, global_features=9, feature_map=CELLS)
+SIZES = InputSizes(
+    words=WORDS, features=FEATURES, classes=CLASSES, region_words=5, global_features=9, feature_map=CELLS
+)
 
 NOUNS = ["man", "dog", "ball", "street", "hat"]
-TEXT = ["a", "the", "on", "with", *NOUNS, "runs", "jumps", "holds", "red", "big", "blue", "and", "is", "of", "in", "his"]
+TEXT = [
+    "a",
+    "the",
+    "on",
+    "with",
+    *NOUNS,
+    "runs",
+    "jumps",
+    "holds",
+    "red",
+    "big",
+    "blue",
+    "and",
+    "is",
+    "of",
+    "in",
+    "his",
+]
 
 
 def _regions(images: int = 3, count: int = 7, frames: int = 1, seed: int = 0) -> RegionBatch:

@@ -128,7 +128,9 @@ def test_padding_batching_and_order_do_not_matter(
     padded = torch.nn.functional.pad(batch.words, (0, 2))
     more = model.decode(model.encode(_padded(batch.regions, 3)), padded, batch.image_of)
     assert torch.allclose(more.log_probs[:, :, :-2][:, decoded.mask], whole[:, decoded.mask], atol=1e-5)
-    assert torch.allclose(more.attention[:, :, :-2, :-3][:, decoded.mask], decoded.attention[:, decoded.mask], atol=1e-5)
+    assert torch.allclose(
+        more.attention[:, :, :-2, :-3][:, decoded.mask], decoded.attention[:, decoded.mask], atol=1e-5
+    )
     assert (more.attention[..., -3:] == 0).all()
     # shuffled captions
     order = torch.tensor([4, 0, 3, 1, 5, 2])

@@ -74,15 +74,15 @@ def test_beam_of_width_1_is_greedy(attention: AttentionConfig, make_captioner: M
         assert torch.allclose(greedy.scores, beam.scores, atol=1e-5)
 
 
-def test_beam_search_finds_what_brute_force_finds(make_captioner: Make, make_regions: Callable[..., RegionBatch]) -> None:
+def test_beam_search_finds_what_brute_force_finds(
+    make_captioner: Make, make_regions: Callable[..., RegionBatch]
+) -> None:
     """4 real words and the end, at most 3 words: 85 captions. A beam that holds them all must find the best."""
     sizes = InputSizes(words=8, features=12)
     regions = make_regions(images=2)
     for seed in range(4):
         model = _lively(make_captioner(seed, sizes=sizes), 2.0)
-        captions = [
-            [*middle, END] for length in range(4) for middle in itertools.product(range(4, 8), repeat=length)
-        ]
+        captions = [[*middle, END] for length in range(4) for middle in itertools.product(range(4, 8), repeat=length)]
         words = torch.tensor([caption + [0] * (4 - len(caption)) for caption in captions])
         encoded = model.encode(regions)
         scores = torch.stack(
