@@ -133,4 +133,5 @@ class TextbookCaptioner(nn.Module):
         logs, _ = self(features, places, mask, words)
         chosen = logs.gather(-1, words.unsqueeze(-1)).squeeze(-1)
         real = (words != 0).float()
-        return -(chosen * real).sum() / real.sum()
+        mean: Tensor = -(chosen * real).sum() / real.sum()
+        return mean

@@ -16,8 +16,7 @@ from deixis.data.batch import Batch
 
 def _distributed(branches: int, **options: object) -> DistributedAttention:
     torch.manual_seed(0)
-    attention = DistributedAttention(6, 5, 4, branches, **options)  # type: ignore[arg-type]
-    return attention
+    return DistributedAttention(6, 5, 4, branches, **options)  # type: ignore[arg-type]
 
 
 @settings(max_examples=25, deadline=None)

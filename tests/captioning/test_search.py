@@ -145,7 +145,7 @@ def test_no_trigram_is_said_twice(make_captioner: Make, regions: RegionBatch) ->
         model.decoder.output.bias[9] = 25.0
         model.decoder.output.bias[END] = -25.0
     for kind in ("greedy", "beam"):
-        words = model.generate(regions, Strategy(kind, 12, block_trigrams=True)).words  # type: ignore[arg-type]
+        words = model.generate(regions, Strategy(kind, 12, block_trigrams=True)).words
         for caption in words.flatten(0, 1).tolist():
             said = caption[: caption.index(END)]
             assert said.count(9) > 3
@@ -160,7 +160,7 @@ def test_captions_do_not_end_badly(make_captioner: Make, regions: RegionBatch) -
         model.decoder.output.bias[END] = 24.0
         model.decoder.output.bias[10] = 20.0
     for kind in ("greedy", "beam", "sample"):
-        words = model.generate(regions, Strategy(kind, 4, bad_endings=(9,))).words  # type: ignore[arg-type]
+        words = model.generate(regions, Strategy(kind, 4, bad_endings=(9,))).words
         for caption in words.flatten(0, 1).tolist():
             end = caption.index(END)
             assert end == 0 or caption[end - 1] != 9

@@ -50,7 +50,7 @@ def test_reconstruction_by_formula(
             if kind == "hidden":
                 e = context.first().states[c, t]
             head = objective.localizer.region
-            asked = head.weight @ e if kind != "mlp" else head(e)  # type: ignore[union-attr, operator]
+            asked = head.weight @ e if kind != "mlp" else head(e)
             z = torch.stack([asked @ r for r in regions[c]])
             beta[c, t] = z.masked_fill(~inputs[2][c], -torch.inf).softmax(0)
             if words == "zero_representation" and not content[c, t]:
