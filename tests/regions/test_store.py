@@ -242,7 +242,7 @@ def test_bytes_do_not_depend_on_order_or_interruption(tmp_path: Path) -> None:
     ids = list(images)
     write_store(tmp_path / "whole", images.items(), ids, FINGERPRINT, {"a": 1})
 
-    for stop in (0, 1, 3, None):  # each round leaves a few parts, in reverse order
+    for stop in (0, 1, 5, None):  # each round leaves a few parts, in reverse order
         writer = StoreWriter(tmp_path / "pieces", ids, FINGERPRINT, {"a": 1})
         for number in writer.pending[::-1][:stop]:
             writer.add(make_part(number, [(name, images[name]) for name in writer.part_ids(number)], FINGERPRINT))
@@ -278,7 +278,7 @@ def test_many_shards_join_to_one_store(tmp_path: Path) -> None:
 
 
 def test_a_part_cut_short_by_a_crash_is_made_again(tmp_path: Path) -> None:
-    images = {f"{at:03}": made_regions(at) for at in range(24)}
+    images = {f"{at:03}": made_regions(at) for at in range(12)}
     writer = StoreWriter(tmp_path / "store", list(images), FINGERPRINT, {})
     for number in (0, 1):
         writer.add(make_part(number, [(name, images[name]) for name in writer.part_ids(number)], FINGERPRINT))

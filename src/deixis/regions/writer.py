@@ -76,7 +76,7 @@ class StoreWriter:
         settings: Mapping[str, Any],
         *,
         per_shard: int = 256,
-        per_part: int = 8,
+        per_part: int = 4,
     ) -> None:
         if per_shard % per_part:
             raise ValueError(f"a shard of {per_shard} images is not made of whole parts of {per_part}")
