@@ -57,6 +57,15 @@ class Captioner(nn.Module):
             raise ValueError(f"active_branches {count} is not between 1 and {attention.total}")
         attention.active = count
 
+    @property
+    def freeze_detector(self) -> bool:
+        """Whether the encoder's detector layer and classifiers stay as they are; settable per stage."""
+        return self.encoder.freeze_detector
+
+    @freeze_detector.setter
+    def freeze_detector(self, frozen: bool) -> None:
+        self.encoder.freeze_detector = frozen
+
     def encode(self, regions: RegionBatch) -> Encoded:
         """Do all region work, once per image."""
         encoded: Encoded = self.encoder(regions)

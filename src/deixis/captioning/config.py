@@ -45,6 +45,9 @@ class EncoderConfig:
     feature: Literal["given", "class", "none"] = "given"
     """``class``: a learnt embedding of the region's class in place of its feature (the perfect detector of Cyclical
     section 4.4)."""
+    detector_width: int = 0
+    """Above 0, region features first go through a layer of this width. Trained on human boxes with
+    ``region_classification`` and then frozen, it is the grounding-biased detector of Cyclical section 4.4."""
     similarity: Literal["none", "learned", "classes", "words", "classes+words"] = "none"
     """Region-class similarity: softmax of learnt classifiers, or the probabilities that the regions bring along."""
     learned_classes: int = 0

@@ -102,16 +102,21 @@ class RegionEncoder(nn.Module):
         """``pool_regions``: the global vector is the mean of the encoded regions (Up-Down) and not a global feature."""
         super().__init__()
         self.config, self.sizes, self.pool_regions = config, sizes, pool_regions
+        self.freeze_detector = False
         self.dropout = nn.Dropout(config.dropout)
+        features = sizes.features
+        if config.detector_width:
+            self.detector = nn.Linear(features, config.detector_width)
+            features = config.detector_width
         parts = 0
         if config.feature != "none":
-            source = sizes.features if config.feature == "given" else sizes.classes
+            source = features if config.feature == "given" else sizes.classes
             self.feature = nn.Linear(_needed(source, "class_probs" if config.feature == "class" else "features"), width)
             self.feature_norm = nn.LayerNorm(width)
             parts += width
         if config.similarity == "learned":
             classes = config.learned_classes or _needed(sizes.classes, "class_probs (or set encoder.learned_classes)")
-            self.classifier = nn.Linear(sizes.features, classes)
+            self.classifier = nn.Linear(features, classes)
             similarity = classes
         else:
             similarity = (_needed(sizes.classes, "class_probs") if "classes" in config.similarity else 0) + (
@@ -143,6 +148,9 @@ class RegionEncoder(nn.Module):
         """Encode B images or clips."""
         config = self.config
         features = regions.features.float()
+        if config.detector_width:
+            features = F.relu(self.detector(features))
+            features = features.detach() if self.freeze_detector else features
         mask = self.visible(regions)
         parts: list[Tensor] = []
         class_logits: Tensor | None = None
@@ -150,7 +158,8 @@ class RegionEncoder(nn.Module):
             given = features if config.feature == "given" else _present(regions.class_probs, "class_probs").float()
             parts.append(self.feature_norm(self.dropout(F.relu(self.feature(given)))))
         if config.similarity == "learned":
-            class_logits = self.classifier(features)
+            logits: Tensor = self.classifier(features)
+            class_logits = logits.detach() if self.freeze_detector else logits
             parts.append(self.similarity_norm(class_logits.softmax(-1)))
         elif config.similarity != "none":
             known = [_present(regions.class_probs, "class_probs")] if "classes" in config.similarity else []
