@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from deixis.metrics.grounding_f1 import score_grounding
 from deixis.metrics.object_words import GroundedItem
-from deixis.metrics.word_matches import THRESHOLD, Status, match_precision, match_recall
+from deixis.metrics.word_matches import ABSENT, COMPARED, THRESHOLD, match_precision, match_recall
 
 FIVE_TYPES = ("missed_class", "hallucinated_class", "correct", "partial", "other")
 THREE_TYPES = ("partial", "enlarged", "deviated")
@@ -46,12 +46,12 @@ def classify_errors(items: Sequence[GroundedItem], *, photos: bool | None = None
     submitted = [item for item in items if item.predicted is not None]
     labels: dict[str, int] = {}
     precision, recall = match_precision(submitted, labels), match_recall(submitted, labels)
-    compared = precision.status == Status.COMPARED
+    compared = precision.status == COMPARED
     wrong = compared & ~precision.hit
     partial = wrong & precision.inside & (precision.iou < THRESHOLD)
     five = {
-        "missed_class": int((recall.status == Status.ABSENT).sum()),
-        "hallucinated_class": int((precision.status == Status.ABSENT).sum()),
+        "missed_class": int((recall.status == ABSENT).sum()),
+        "hallucinated_class": int((precision.status == ABSENT).sum()),
         "correct": int((compared & precision.hit).sum()),
         "partial": int(partial.sum()),
         "other": int((wrong & ~partial).sum()),

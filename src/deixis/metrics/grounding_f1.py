@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from deixis.errors import DeixisError
 from deixis.metrics.bootstrap import Floats, MacroSample, MeanSample, Sample, value_of
 from deixis.metrics.object_words import GroundedItem, pool
-from deixis.metrics.word_matches import Matches, Status, match_precision, match_recall
+from deixis.metrics.word_matches import ABSENT, Matches, match_precision, match_recall
 
 MODES = ("all", "loc")
 
@@ -73,8 +73,8 @@ def score_grounding(
         DeixisError: no submitted item has an annotated reference, so there is nothing to divide by.
     """
     labels: dict[str, int] = {}
-    for label in (label for item in items for reference in item.references for label in reference.first):
-        labels.setdefault(label, len(labels))
+    for name in dict.fromkeys(name for item in items for reference in item.references for name in reference.first):
+        labels[name] = len(labels)
     precision, recall = match_precision(items, labels), match_recall(items, labels)
     group_names = tuple(dict.fromkeys(item.drawn_with for item in items))
     number = {name: at for at, name in enumerate(group_names)}
@@ -162,7 +162,7 @@ def _shown(part: str) -> str:
 
 def _rows_of(matches: Matches, mode: str) -> NDArray[np.bool_]:
     """Which rows take part: ``loc`` leaves out absent classes, but never an item that was not submitted."""
-    return np.ones(len(matches.item), dtype=bool) if mode == "all" else matches.status != Status.ABSENT
+    return np.ones(len(matches.item), dtype=bool) if mode == "all" else matches.status != ABSENT
 
 
 def _right(matches: Matches, partial_is_right: bool) -> NDArray[np.bool_]:

@@ -111,6 +111,9 @@ def pool(references: Sequence[ReferenceSentence]) -> tuple[ReferenceSentence, ..
     for reference in references:
         for word in reference.words:
             boxes.setdefault(word.label, []).extend(zip(word.boxes, word.frames, strict=True))
+    words = {
+        label: ReferenceWord(at, label, tuple(box for box, _ in found), tuple(frame for _, frame in found))
+        for at, (label, found) in enumerate(boxes.items())
+    }
     others = frozenset[str]().union(*(reference.other_lemmas for reference in references))
-    entries = ((at, label, box, frame) for at, label in enumerate(boxes) for box, frame in boxes[label])
-    return (ReferenceSentence.of(entries, others),)
+    return (ReferenceSentence(tuple(words.values()), words, others),)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import IntEnum
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,15 +17,13 @@ from deixis.metrics.object_words import AnnotatedAttention, GroundedItem, Predic
 THRESHOLD = 0.5
 
 
-class Status(IntEnum):
-    """What became of a word."""
-
-    COMPARED = 0
-    """Its class is on the other side: the boxes decide."""
-    ABSENT = 1
-    """Its class is not on the other side: hallucinated (precision) or missed (recall)."""
-    NOT_SUBMITTED = 2
-    """Recall only: the submission leaves the item out, which costs in every variant."""
+# What became of a word.
+COMPARED = 0
+"""Its class is on the other side: the boxes decide."""
+ABSENT = 1
+"""Its class is not on the other side: hallucinated (precision) or missed (recall)."""
+NOT_SUBMITTED = 2
+"""Recall only: the submission leaves the item out, which costs in every variant."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -36,7 +33,7 @@ class Matches:
     item: NDArray[np.int64]  # (R,) position of the item
     reference: NDArray[np.int64]  # (R,) position of the reference within the item
     label: NDArray[np.int64]  # (R,) position of the class
-    status: NDArray[np.int8]  # (R,)
+    status: NDArray[np.int8]  # (R,) COMPARED, ABSENT or NOT_SUBMITTED
     iou: NDArray[np.float32]  # (R,) best over boxes on the same frame
     hit: NDArray[np.bool_]  # (R,) IoU above one half
     inside: NDArray[np.bool_]  # (R,) a predicted box lies inside a reference box of its frame
@@ -46,22 +43,19 @@ class Matches:
 class _Rows:
     """Collects judgements and the pairs of boxes each depends on, so that one array call judges them all."""
 
-    def __init__(self, labels: dict[str, int]) -> None:
-        self.labels = labels
+    def __init__(self) -> None:
         self.rows: list[tuple[int, int, int, int]] = []
+        """Item, reference, class and status of each judgement."""
         self.pair_row: list[int] = []
         self.pair_boxes: list[tuple[float, ...]] = []
 
-    def add(self, item: int, reference: int, label: str, status: Status) -> None:
-        self.rows.append((item, reference, self.labels.setdefault(label, len(self.labels)), status))
-
-    def compare(self, item: int, reference: int, label: str, predicted: PredictedWord, word: ReferenceWord) -> None:
+    def compare(self, item: int, reference: int, label: int, predicted: PredictedWord, word: ReferenceWord) -> None:
         for box, frame in zip(predicted.boxes, predicted.frames, strict=True):
             for other, other_frame in zip(word.boxes, word.frames, strict=True):
                 if frame == other_frame:
                     self.pair_row.append(len(self.rows))
                     self.pair_boxes.append((*box, *other))
-        self.add(item, reference, label, Status.COMPARED)
+        self.rows.append((item, reference, label, COMPARED))
 
     def judge(self) -> Matches:
         table = np.array(self.rows, dtype=np.int64).reshape(-1, 4)
@@ -94,46 +88,49 @@ def match_precision(items: Sequence[GroundedItem], labels: dict[str, int]) -> Ma
     A word whose class is in the reference is compared with the first reference word of that class. A class whose lemma
     is an un-annotated token of the reference is left alone: the annotators missed it, not the model.
     """
-    rows = _Rows(labels)
+    rows = _Rows()
     for at, item in enumerate(items):
+        words = [(word, word.label, labels.setdefault(word.label, len(labels))) for word in item.predicted or ()]
         for number, reference in enumerate(item.references):
-            for word in item.predicted or ():
-                first = reference.first.get(word.label)
+            for word, name, label in words:
+                first = reference.first.get(name)
                 if first is not None:
-                    rows.compare(at, number, word.label, word, first)
+                    rows.compare(at, number, label, word, first)
                 elif word.lemma not in reference.other_lemmas:
-                    rows.add(at, number, word.label, Status.ABSENT)
+                    rows.rows.append((at, number, label, ABSENT))
     return rows.judge()
 
 
 def match_recall(items: Sequence[GroundedItem], labels: dict[str, int]) -> Matches:
     """Hold every reference word against the first generated word of its class, in the order of the submission."""
-    rows = _Rows(labels)
+    rows = _Rows()
     for at, item in enumerate(items):
         firsts: dict[str, PredictedWord] = {}
         for predicted in item.predicted or ():
             firsts.setdefault(predicted.label, predicted)
+        otherwise = NOT_SUBMITTED if item.predicted is None else ABSENT
         for number, reference in enumerate(item.references):
             for word in reference.words:
-                if item.predicted is None:
-                    rows.add(at, number, word.label, Status.NOT_SUBMITTED)
-                elif (first := firsts.get(word.label)) is not None:
-                    rows.compare(at, number, word.label, first, word)
+                label = labels.setdefault(word.label, len(labels))
+                first = firsts.get(word.label)
+                if first is not None:
+                    rows.compare(at, number, label, first, word)
                 else:
-                    rows.add(at, number, word.label, Status.ABSENT)
+                    rows.rows.append((at, number, label, otherwise))
     return rows.judge()
 
 
 def match_attention(sentences: Sequence[AnnotatedAttention], labels: dict[str, int]) -> Matches:
     """Hold every annotated word of a ground-truth sentence against where the model looked at that very word."""
-    rows = _Rows(labels)
+    rows = _Rows()
     for at, sentence in enumerate(sentences):
         for word in sentence.reference.words:
+            label = labels.setdefault(word.label, len(labels))
             predicted = sentence.predicted.get(word.index)
             if predicted is None:
-                rows.add(at, 0, word.label, Status.ABSENT)
+                rows.rows.append((at, 0, label, ABSENT))
             else:
-                rows.compare(at, 0, word.label, predicted, word)
+                rows.compare(at, 0, label, predicted, word)
     return rows.judge()
 
 
