@@ -148,3 +148,26 @@ def test_activitynet_folder_uses_the_published_boxes(tmp_path: Path) -> None:
     assert scored.report.sections[1].scores["F1_all"] == 1
     assert scored.clips
     assert [item.id for item in scored.items] == ["v_1/0"]
+
+
+def test_referring_expressions(tmp_path: Path) -> None:
+    folder = tmp_path / "referit"
+    folder.mkdir()
+    (folder / "referit_imcrop_bbox_dict.json").write_text(json.dumps({"7_1": [0, 0, 10, 10], "7_2": [50, 50, 90, 90]}))
+    (folder / "referit_query_dict.json").write_text(json.dumps({"7_1": ["sky", "the blue part"], "7_2": ["tree"]}))
+    (folder / "referit_imsize_dict.json").write_text(json.dumps({"7": [100, 100]}))
+    found = tmp_path / "found.jsonl"
+    records = [("sky", [0, 0, 9, 9]), ("the blue part", [50, 50, 90, 90]), ("tree", [50, 50, 90, 90])]
+    found.write_text("".join(json.dumps({"image": 7, "phrase": p, "boxes": [b]}) + "\n" for p, b in records))
+    report = score_files(found, folder, ScoreOptions(replicates=0)).report
+    assert [section.scores["R@1"] for section in report.sections] == [pytest.approx(2 / 3)] * 2
+
+
+def test_dense_captions(tmp_path: Path) -> None:
+    reference = {"v_1": {"duration": 9, "timestamps": [[0, 4], [5, 9]], "sentences": ["a man runs", "he falls down"]}}
+    events = [{"sentence": "a man runs", "timestamp": [0, 4]}, {"sentence": "he falls down", "timestamp": [5, 9]}]
+    (tmp_path / "r.json").write_text(json.dumps(reference))
+    (tmp_path / "s.json").write_text(json.dumps({"results": {"v_1": events}}))
+    (section,) = score_files(tmp_path / "s.json", tmp_path / "r.json", ScoreOptions(replicates=20)).report.sections
+    assert section.scores["ROUGE-L"] == pytest.approx(1)
+    assert "tIoU" in section.protocol

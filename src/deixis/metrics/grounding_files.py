@@ -216,3 +216,30 @@ def _words(file: JsonFile, keys: list[Key], sentence: Any, clips: bool, lemma: L
             shapes = (file.box_at(found, place, longer=True),)
         words.append(PredictedWord(label, lemma(label), shapes, tuple(range(len(shapes))), index))
     return tuple(words)
+
+
+_NO_WORDS = ("vocab", "bbox", "bbox_for_all_frames", "process_bnd_box", "process_idx", "frame_ind", "idx_in_sent")
+
+
+def words_in(data: Any) -> list[str]:
+    """Return every string that may be a word or a class in the JSON of a reference or a submission."""
+    found: list[str] = []
+    waiting = [data]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, dict):
+            for key in ("tokens", "clss", "process_clss", "vocab"):
+                if key in value:
+                    found += _strings(value[key])
+            waiting += [
+                inner for key, inner in value.items() if key not in _NO_WORDS and isinstance(inner, dict | list)
+            ]
+        elif isinstance(value, list) and value and isinstance(value[0], dict | list):
+            waiting += value
+    return found
+
+
+def _strings(value: Any) -> list[str]:
+    if isinstance(value, str):
+        return [value]
+    return [text for inner in value for text in _strings(inner)] if isinstance(value, list) else []

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
 from deixis.data.dataset import Dataset
 from deixis.data.open import open_dataset
 from deixis.errors import BadFileError, DeixisError
-from deixis.metrics.grounding_files import is_grounding_reference
+from deixis.metrics.grounding_files import is_grounding_reference, read_reference
 from deixis.metrics.json_places import JsonFile, read_json_file, show
 from deixis.metrics.phrase_files import ReferencePhrase, phrases_of_examples, phrases_of_records
 from deixis.metrics.results_files import read_plain_phrases
@@ -19,7 +20,7 @@ from deixis.types import Example
 Kind = Literal["grounding file", "caption file", "phrase file", "data set"]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Reference:
     """A reference, opened but not yet read for any purpose; ``ids`` are those of the split, or None for all."""
 
@@ -35,8 +36,9 @@ class Reference:
         assert self.file is not None
         return self.file
 
+    @cached_property
     def examples(self) -> tuple[list[Example], list[str]]:
-        """Return the examples of a data set's split, and what was wrong with those that could not be read."""
+        """The examples of a data set's split, and what was wrong with those that could not be read."""
         assert self.dataset is not None
         splits = [None] if self.split == "all" else self.split.split("+")
         found = [example for split in splits for example in self.dataset.examples(split)]
@@ -110,11 +112,25 @@ def reference_phrases(reference: Reference) -> tuple[list[ReferencePhrase], list
         return phrases_of_records(read_plain_phrases(reference.json()), reference.json()), []
     if reference.kind != "data set":
         raise DeixisError(f"{reference.path} is a {reference.kind}: it has no phrases with boxes to ground")
-    examples, notes = reference.examples()
+    examples, notes = reference.examples
     return phrases_of_examples(examples), notes
 
 
-def caption_file_texts(file: JsonFile) -> dict[str, list[str]]:
+def reference_texts(reference: Reference, notes: list[str]) -> dict[str, list[str]]:
+    """Return the captions of every item by id; what has to be said of them is added to ``notes``."""
+    if reference.kind == "caption file":
+        return _caption_file_texts(reference.json())
+    if reference.kind == "grounding file":
+        known = read_reference(reference.json(), str.lower, reference.ids)
+        return {"/".join(key): list(texts) for key, texts in known.texts.items()}
+    if reference.kind == "data set":
+        examples, problems = reference.examples
+        notes += problems
+        return {example.id: [caption.text for caption in example.captions] for example in examples if example.captions}
+    raise DeixisError(f"{reference.path} is a {reference.kind}: it has no captions")
+
+
+def _caption_file_texts(file: JsonFile) -> dict[str, list[str]]:
     """Return the captions of a COCO caption file by image id."""
     found: dict[str, list[str]] = {}
     for at, value in enumerate(file.list_at(file.data["annotations"], ["annotations"], "captions")):

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import TypedDict
 
 from deixis.errors import BadFileError, DeixisError
 from deixis.metrics.attention_accuracy import score_attention
 from deixis.metrics.bootstrap import REPLICATES
 from deixis.metrics.captions import score_captions
 from deixis.metrics.dataset_words import DatasetWords, words_of_caption, words_of_examples
-from deixis.metrics.grounding_files import GroundingReference, Mode, read_reference, read_submission
+from deixis.metrics.grounding_files import GroundingReference, Mode, read_reference, read_submission, words_in
 from deixis.metrics.grounding_pairs import GroundingTask, pair
 from deixis.metrics.json_places import JsonFile, Key, read_json_file, show
 from deixis.metrics.lemmas import Lemmas, parsed_lemmas, read_lemma_table, table_lemmas
@@ -21,11 +21,11 @@ from deixis.metrics.phrase_files import pair_phrases
 from deixis.metrics.phrases import PROTOCOLS
 from deixis.metrics.references import (
     Reference,
-    caption_file_texts,
     clip_key,
     match_ids,
     open_reference,
     reference_phrases,
+    reference_texts,
 )
 from deixis.metrics.report import Report, Section
 from deixis.metrics.results_files import (
@@ -146,7 +146,7 @@ class _Scoring:
         if self.options.lemmas is not None:
             self.lemma_source = f"table {self.options.lemmas}"
             return table_lemmas(read_lemma_table(self.options.lemmas))
-        lemma, self.lemma_source = parsed_lemmas(word for file in files for word in _words_in(file.data))
+        lemma, self.lemma_source = parsed_lemmas(word for file in files for word in words_in(file.data))
         return lemma
 
     # Grounding submissions
@@ -201,7 +201,7 @@ class _Scoring:
         return {label: file.whole_at(count, [label], "a number of boxes") for label, count in table.items()}
 
     def _dataset_words(self) -> DatasetWords:
-        examples, notes = self.reference.examples()
+        examples, notes = self.reference.examples
         lemma = None
         if self.options.lemmas is not None:
             lemma = table_lemmas(read_lemma_table(self.options.lemmas))
@@ -251,7 +251,7 @@ class _Scoring:
         else:
             words = self._dataset_words()
             classes, sentences = words.classes, dict(words.sentences)
-            examples, _ = self.reference.examples()
+            examples, _ = self.reference.examples
             sizes = {example.id: example.size for example in examples}
             photos = not any(caption.segment is not None for _, caption in captions.values())
         names_of = {known: given for given, known in match_ids(captions, sentences).items()}
@@ -265,7 +265,7 @@ class _Scoring:
 
     def _captions(self, captions: dict[str, tuple[tuple[Key, ...], str]]) -> Section:
         """Score texts by id against the references' texts."""
-        references = _reference_texts(self.reference, self.notes)
+        references = reference_texts(self.reference, self.notes)
         matched = match_ids(captions, references)
         for name, (place, _) in captions.items():
             if name not in matched:
@@ -328,46 +328,6 @@ class _Scoring:
                 boxes = store.get(image, ()).boxes.double().tolist()
                 found[image] = tuple((x1, y1, x2, y2) for x1, y1, x2, y2 in boxes)
         return found
-
-
-def _reference_texts(reference: Reference, notes: list[str]) -> dict[str, list[str]]:
-    if reference.kind == "caption file":
-        return caption_file_texts(reference.json())
-    if reference.kind == "grounding file":
-        known = read_reference(reference.json(), str.lower, reference.ids)
-        return {"/".join(key): list(texts) for key, texts in known.texts.items()}
-    if reference.kind == "data set":
-        examples, problems = reference.examples()
-        notes += problems
-        return {example.id: [caption.text for caption in example.captions] for example in examples if example.captions}
-    raise DeixisError(f"{reference.path} is a {reference.kind}: it has no captions")
-
-
-_NO_WORDS = ("vocab", "bbox", "bbox_for_all_frames", "process_bnd_box", "process_idx", "frame_ind", "idx_in_sent")
-
-
-def _words_in(data: Any) -> list[str]:
-    """Return every string that may be a word or a class in a grounding file."""
-    found: list[str] = []
-    waiting = [data]
-    while waiting:
-        value = waiting.pop()
-        if isinstance(value, dict):
-            for key in ("tokens", "clss", "process_clss", "vocab"):
-                if key in value:
-                    found += _strings(value[key])
-            waiting += [
-                inner for key, inner in value.items() if key not in _NO_WORDS and isinstance(inner, dict | list)
-            ]
-        elif isinstance(value, list) and value and isinstance(value[0], dict | list):
-            waiting += value
-    return found
-
-
-def _strings(value: Any) -> list[str]:
-    if isinstance(value, str):
-        return [value]
-    return [text for inner in value for text in _strings(inner)] if isinstance(value, list) else []
 
 
 def _group(name: str) -> str:
