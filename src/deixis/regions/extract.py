@@ -12,7 +12,7 @@ from typing import Literal
 from deixis.errors import BadFileError, DeixisError
 from deixis.images import IMAGE_SUFFIXES
 from deixis.regions.local_engine import run_here, run_local
-from deixis.regions.registry import build_extractor
+from deixis.regions.registry import build_extractor, public_name
 from deixis.regions.store import RegionStore
 from deixis.regions.tasks import Settings, Source, Task
 from deixis.regions.writer import Part, StoreWriter
@@ -66,7 +66,8 @@ def extract(
     if not ids:
         raise DeixisError("there are no images to extract regions from")
     fingerprint = build_extractor(settings.extractor, device=device).fingerprint
-    writer = StoreWriter(path, sorted(ids), fingerprint, asdict(settings))
+    recorded = asdict(settings) | {"extractor": public_name(settings.extractor)}
+    writer = StoreWriter(path, sorted(ids), fingerprint, recorded)
     total = len(ids)
     resumed = total - sum(len(writer.part_ids(number)) for number in writer.pending)
     done, start = resumed, time.monotonic()

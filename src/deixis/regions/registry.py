@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from deixis.errors import DeixisError
 from deixis.interfaces import Extractor
 
-NAMES = "lite, selective-search, torchvision:NAME (such as torchvision:fasterrcnn_resnet50_fpn_v2), hf:NAME"
+NAMES = "lite, lite:FOLDER, selective-search, torchvision:NAME (torchvision:fasterrcnn_resnet50_fpn_v2 ...), hf:NAME"
+    "lite, lite:FOLDER, selective-search, torchvision:NAME (such as torchvision:fasterrcnn_resnet50_fpn_v2), hf:NAME"
+)
 
 
 def build_extractor(name: str, *, device: str = "cpu") -> Extractor:
     """Build an extractor.
 
     Args:
-        name: ``lite`` (shipped with the package), ``selective-search`` (no trained network at all),
-            ``torchvision:`` and a detector's name, or ``hf:`` and a detector of transformers: a hub name or a folder.
+        name: ``lite`` (shipped with the package; ``lite:FOLDER`` for weights of your own), ``selective-search`` (no
+            trained network at all), ``torchvision:`` and a detector's name, or ``hf:`` and a detector of transformers:
+            a hub name or a folder.
         device: Where networks run; ``selective-search`` always runs on the CPU.
     """
     kind, _, rest = name.partition(":")
-    if name == "lite":
+    if kind == "lite" and bool(rest) == (":" in name):
         from deixis.regions.lite import LiteExtractor
 
-        return LiteExtractor.load(device=device)
+        return LiteExtractor.load(Path(rest) if rest else None, device=device)
     if name == "selective-search":
         from deixis.regions.selective_search import SelectiveSearch
 
@@ -34,3 +39,9 @@ def build_extractor(name: str, *, device: str = "cpu") -> Extractor:
 
         return HfExtractor.load(rest, device=device)
     raise DeixisError(f"unknown extractor {name!r}; there are {NAMES}")
+
+
+def public_name(name: str) -> str:
+    """Return an extractor's name without a folder of this machine; the fingerprint tells which weights it had."""
+    kind, _, rest = name.partition(":")
+    return kind if rest and Path(rest).exists() else name
