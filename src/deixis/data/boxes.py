@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,6 +13,7 @@ NO_AREA = "box without area"
 NOT_A_BOX = "not a box"
 
 _SLACK = 1.0  # annotators' tools count pixels from 0 or from 1; one pixel over the border is not worth a report
+_HUGE = 1e9  # no image has as many pixels to a side; also leaves out infinity and what is not a number
 
 
 def scale_box(box: Box, old: tuple[int, int], new: tuple[int, int]) -> Box:
@@ -38,7 +38,7 @@ def usable_box(
         problems: Where a box that is cut or dropped is noted.
         place: File and spot, for the note.
     """
-    numbers = [float(v) for v in value if isinstance(v, int | float) and not isinstance(v, bool) and math.isfinite(v)]
+    numbers = [float(v) for v in value if isinstance(v, int | float) and not isinstance(v, bool) and abs(v) < _HUGE]
     if len(value) != 4 or len(numbers) != 4:
         problems.note(NOT_A_BOX, f"{place}: {list(value)!r}"[:300])
         return None

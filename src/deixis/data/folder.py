@@ -28,7 +28,7 @@ _SPLIT_FOLDERS = ("", "train", "validation", "val", "test", "data/train", "data/
 
 
 class Folder(Dataset):
-    """Images with their metadata; the id of an example is its ``id`` key, or else its ``file_name``."""
+    """Images with their metadata; an example's id is its ``id`` key, or else its split and ``file_name``."""
 
     format = "folder"
 
@@ -54,12 +54,14 @@ class Folder(Dataset):
         """The records of each id with their places."""
         if split not in self._loaded:
             found: dict[str, list[tuple[str, dict[str, Any]]]] = {}
+            # Splits often number their files alike, so names count from the top of the dataset.
+            prefix = "" if split == "all" else f"{split}/"
             for place, record in self._lines(self._files[split]):
                 name = record.get("file_name")
                 if not isinstance(name, str) or not name.strip():
                     self.problems.note(BROKEN_RECORD, f"{place}: no file_name")
                     continue
-                id = str(record.get("id", name))
+                id = str(record.get("id", f"{prefix}{name}"))
                 known = found.setdefault(id, [])
                 if known and known[0][1]["file_name"] != name:
                     self.problems.note(DUPLICATE_ID, f"{place}: {name} has the id {id} of {known[0][1]['file_name']}")
