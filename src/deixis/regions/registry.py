@@ -7,9 +7,7 @@ from pathlib import Path
 from deixis.errors import DeixisError
 from deixis.interfaces import Extractor
 
-NAMES = "lite, lite:FOLDER, selective-search, torchvision:NAME (torchvision:fasterrcnn_resnet50_fpn_v2 ...), hf:NAME"
-    "lite, lite:FOLDER, selective-search, torchvision:NAME (such as torchvision:fasterrcnn_resnet50_fpn_v2), hf:NAME"
-)
+NAMES = "lite, lite:FOLDER, selective-search, torchvision:NAME (such as fasterrcnn_resnet50_fpn_v2), hf:NAME"
 
 
 def build_extractor(name: str, *, device: str = "cpu") -> Extractor:
