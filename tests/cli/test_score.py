@@ -204,6 +204,7 @@ def broken(**changes: Any) -> dict[str, Any]:
         (broken(bbox_for_all_frames=[[FAR] * 10, [A] * 9]), "9 frames"),
         (broken(bbox_for_all_frames=[[FAR] * 10]), "2 classes, 2 word indices and 1 boxes"),
         (broken(bbox_for_all_frames=[[FAR] * 10, [[1.0, 2.0, 3.0]] * 10]), "[1.0, 2.0, 3.0]"),
+        (broken(bbox_for_all_frames=[[FAR] * 10, [[0, 0, 10**40, 9]] * 10]), "should be a finite number"),
         (broken(clss=["hat", 7]), "got 7"),
         (broken(clss=None), "should be a list of object classes, got null"),
         ({"results": {**SUBMISSION["results"], "v_z": {"0": answer()}}}, "unknown id"),  # type: ignore[dict-item]
@@ -216,6 +217,8 @@ def broken(**changes: Any) -> dict[str, Any]:
         ("  \n", "is empty"),
         ("[]", "empty list"),
         ("{broken", "line 1: not JSON"),
+        ('{"results": {"v_a": ' + "9" * 5000 + "}}", "not JSON that can be read"),
+        ("[" * 50_000, "nested too deeply"),
         ("\x80PK", "none of the formats"),
     ],
 )

@@ -7,11 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from deixis.data.open import open_dataset
 from deixis.errors import DeixisError
 from deixis.metrics.scoring import ScoreOptions, score_files
-from deixis.types import Example, GroundedCaption, GroundedPhrase, GroundedPhrases, GroundedWord
+from deixis.regions.writer import write_store
+from deixis.types import Example, GroundedCaption, GroundedPhrase, GroundedPhrases, GroundedWord, Regions
 
 FEW = 12
 
@@ -171,3 +173,24 @@ def test_dense_captions(tmp_path: Path) -> None:
     (section,) = score_files(tmp_path / "s.json", tmp_path / "r.json", ScoreOptions(replicates=20)).report.sections
     assert section.scores["ROUGE-L"] == pytest.approx(1)
     assert "tIoU" in section.protocol
+
+
+def test_the_bound_of_a_region_store(tmp_path: Path) -> None:
+    regions = Regions(
+        boxes=torch.tensor([[0.0, 0.0, 9.0, 9.0], [0.0, 0.0, 100.0, 100.0]]),
+        features=torch.zeros(2, 4),
+        objectness=torch.ones(2),
+        size=(100, 100),
+        fingerprint="made:1",
+    )
+    write_store(tmp_path / "store", [("1", regions)], ["1"], "made:1", {"max_regions": 1})
+    phrases = [
+        {"image": "1", "phrase": "a hat", "boxes": [[0, 0, 9, 9]]},
+        {"image": "1", "phrase": "it", "boxes": [[50, 50, 60, 60]]},
+    ]
+    for name in ("reference", "found"):
+        (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(record) + "\n" for record in phrases))
+    options = ScoreOptions(proposals=tmp_path / "store", replicates=0)
+    report = score_files(tmp_path / "found.jsonl", tmp_path / "reference.jsonl", options).report
+    assert [section.scores["bound"] for section in report.sections] == [0.5, 0.5]
+    assert report.region_source == "made:1"

@@ -104,10 +104,10 @@ def score(
         if not scored.items:
             raise DeixisError("--write-submission needs generated captions with boxes, and a reference with boxes")
         data = submission_json(scored.items, clips=scored.clips, regions=scored.report.region_source)
-        text = json.dumps(data, ensure_ascii=False) + "\n"
+        text = json.dumps(data) + "\n"
         written += write_texts(write_submission.parent, {write_submission.name: text})
     if as_json:
-        typer.echo(json.dumps(scored.report.to_json(), ensure_ascii=False))
+        typer.echo(json.dumps(scored.report.to_json()))
         return
     _print_report(scored.report)
     for path in written:
@@ -146,7 +146,7 @@ def compare(
     )
     if as_json:
         data = {"deixis": 1, "kind": "comparison", "sections": [table.to_json() for table in comparisons]}
-        typer.echo(json.dumps(data, ensure_ascii=False))
+        typer.echo(json.dumps(data))
         return
     for table in comparisons:
         _print_comparison(table)

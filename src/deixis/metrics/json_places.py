@@ -7,7 +7,6 @@ to find the line of the offending value.
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,6 +19,9 @@ from deixis.errors import BadFileError
 from deixis.types import Box
 
 Key = str | int
+
+LARGEST = 1e9
+"""No image has a pixel so far out; a larger coordinate is a mistake."""
 
 _SPACE = re.compile(r"[ \t\r\n]*")
 _DECODER = json.JSONDecoder()
@@ -82,7 +84,7 @@ class JsonFile:
         if not isinstance(value, list) or len(value) < 4 or (len(value) > 4 and not longer):
             raise self.error(keys, f"should be a box [x1, y1, x2, y2], got {show(value)}")
         for at, number in enumerate(value[:4]):
-            if isinstance(number, bool) or not isinstance(number, int | float) or not math.isfinite(number):
+            if isinstance(number, bool) or not isinstance(number, int | float) or not abs(number) < LARGEST:  # or NaN
                 raise self.error([*keys, at], f"should be a finite number, got {show(number)} in box {show(value)}")
         x1, y1, x2, y2 = (float(number) for number in value[:4])
         if x2 < x1 or y2 < y1:
@@ -110,6 +112,8 @@ def read_json_file(path: Path) -> JsonFile:
         raise BadFileError(f"{path}, line {error.lineno}: not JSON: {error.msg} at column {error.colno}") from error
     except RecursionError as error:
         raise BadFileError(f"{path} is nested too deeply to be a results file") from error
+    except ValueError as error:  # a number of thousands of digits
+        raise BadFileError(f"{path} is not JSON that can be read: {error}") from error
 
 
 def _read_lines(path: Path, text: str) -> JsonFile:
@@ -123,6 +127,8 @@ def _read_lines(path: Path, text: str) -> JsonFile:
             raise BadFileError(f"{path}, line {number}: the key {error} is there twice") from None
         except json.JSONDecodeError as error:
             raise BadFileError(f"{path}, line {number}: not JSON: {error.msg} at column {error.colno}") from error
+        except (RecursionError, ValueError) as error:
+            raise BadFileError(f"{path}, line {number}: not JSON that can be read: {error}") from error
         numbers.append(number)
     return JsonFile(path, text, values, tuple(numbers))
 

@@ -175,7 +175,7 @@ class Report:
         from deixis.metrics.html import report_page
 
         texts = {
-            "scores.json": json.dumps(self.to_json(), ensure_ascii=False) + "\n",
+            "scores.json": json.dumps(self.to_json()) + "\n",
             "scores.md": self.to_markdown(),
             "scores.html": report_page(self),
         }
@@ -188,7 +188,7 @@ def write_texts(folder: Path, texts: Mapping[str, str]) -> list[Path]:
         folder.mkdir(parents=True, exist_ok=True)
         for name, text in texts.items():
             partial = folder / f".{name}.{os.getpid()}.partial"
-            partial.write_text(text, encoding="utf-8")
+            partial.write_text(text, encoding="utf-8", errors="replace")  # half a surrogate pair is no text
             partial.replace(folder / name)
     except OSError as error:
         raise BadFileError(f"{folder} cannot be written to: {error}") from error
