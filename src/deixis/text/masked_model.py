@@ -1,7 +1,7 @@
 """A small masked transformer over a vocabulary of captions: it guesses hidden words, and its states describe words.
 
-It takes the place of BERT (Devlin et al., NAACL 2019) where BERT cannot be downloaded: as word features of InfoGround, and
-for the p(s'|c) and q(s'|s, c) of its negative captions (Gupta et al., ECCV 2020, section 2.4). It is trained by the
+It takes the place of BERT (Devlin et al., NAACL 2019) where BERT cannot be downloaded: as word features of InfoGround,
+and for the p(s'|c) and q(s'|s, c) of its negative captions (Gupta et al., ECCV 2020, section 2.4). It is trained by the
 shared loop, ``deixis train text/masked``.
 """
 

@@ -2,8 +2,8 @@
 
 InfoGround (Gupta et al., *Contrastive Learning for Weakly Supervised Phrase Grounding*, ECCV 2020, section 2.4). For a
 noun s in context c the 30 likeliest nouns by p(s'|c), with s hidden, are candidates. A synonym or hypernym of s stays
-true for the image, so the candidates are sorted by p(s'|c) / q(s'|s, c), q being what the model says with s visible, and
-the last five are rejected.
+true for the image, so the candidates are sorted by p(s'|c) / q(s'|s, c), q being what the model says with s visible,
+and the last five are rejected.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class LanguageModel(Protocol):
         ...
 
     def probabilities(self, captions: Sequence[Sequence[str]], places: Sequence[int], *, hide: bool) -> Tensor:
-        """Return the distribution over ``words`` at a place of each caption, (C, V), with the word hidden or visible."""
+        """Return the distribution over ``words`` at a place of each caption, (C, V), the word hidden or visible."""
         ...
 
 

@@ -105,7 +105,8 @@ class WordEncoderModule(nn.Module):
         masks = mask[rows].unsqueeze(1).expand_as(variants).flatten(0, 1)
         where = place[rows].repeat_interleave(1 + count)
         with torch.set_grad_enabled(torch.is_grad_enabled() and not self.frozen):
-            parts = zip(variants.flatten(0, 1).split(PART), masks.split(PART), where.split(PART), strict=True)
+            rows_of = (torch.split(values, PART) for values in (variants.flatten(0, 1), masks, where))
+            parts = zip(*rows_of, strict=True)
             read = [self.read(w, m)[torch.arange(len(w), device=w.device), p] for w, m, p in parts]
             features = torch.cat(read).view(len(new), 1 + count, self.width)
         if self.frozen:
@@ -209,7 +210,7 @@ class TransformersWords(WordEncoderModule):
         seen = torch.arange(longest, device=words.device) < torch.tensor(
             [len(row) for row in rows], device=words.device
         ).unsqueeze(1)
-        states = model(input_ids=numbers, attention_mask=seen.long()).last_hidden_state  # (C, L, W)
+        states: Tensor = model(input_ids=numbers, attention_mask=seen.long()).last_hidden_state  # (C, L, W)
         at = owner >= 0
         place = (owner + torch.arange(len(rows), device=words.device).unsqueeze(1) * words.shape[1])[at]  # (M,)
         flat = states.new_zeros(words.numel(), self.width).index_add(0, place, states[at])
@@ -244,9 +245,10 @@ def load_transformer(name: str, *, pretrained: bool = True, guess: bool = False)
         import transformers
     except ImportError as error:
         raise MissingExtraError("transformers", "hf", f"the language model {name}") from error
-    kind = transformers.AutoModelForMaskedLM if guess else transformers.AutoModel
-    transformers.logging.set_verbosity_error()
-    transformers.logging.disable_progress_bar()
+    kind: Any = transformers.AutoModelForMaskedLM if guess else transformers.AutoModel
+    logging: Any = transformers.logging
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
     try:
         tokenizer = transformers.AutoTokenizer.from_pretrained(name)
         if pretrained:  # safetensors only: the older form of weights is a pickle

@@ -21,6 +21,8 @@ Kind = Literal["model", "objective", "grounder", "validation", "evaluation"]
 REGISTRY: dict[Kind, dict[str, str]] = {
     "model": {
         "captioner": "deixis.captioning.captioner:Captioner",
+        "infoground": "deixis.grounding.infoground:InfoGround",
+        "masked_language_model": "deixis.text.masked_model:MaskedLanguageModel",
     },
     "objective": {
         "cross_entropy": "deixis.captioning.objectives.cross_entropy:CrossEntropy",
@@ -31,6 +33,9 @@ REGISTRY: dict[Kind, dict[str, str]] = {
         "attention_consistency": "deixis.captioning.objectives.attention_consistency:AttentionConsistency",
         "distillation": "deixis.captioning.objectives.distillation:Distillation",
         "self_critical": "deixis.captioning.objectives.self_critical:SelfCritical",
+        "image_contrast": "deixis.grounding.objectives.info_nce:ImageContrast",
+        "language_contrast": "deixis.grounding.objectives.info_nce:LanguageContrast",
+        "masked_words": "deixis.grounding.objectives.masked_words:MaskedWords",
     },
     "grounder": {  # by the kind of model: what makes a grounder of it
         "captioner": "deixis.captioning.as_grounder:CaptionerGrounder",

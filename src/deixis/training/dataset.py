@@ -17,6 +17,8 @@ from deixis.data.collate import (
     collate,
     encode_example,
 )
+from deixis.data.no_regions import NAME as NO_STORE
+from deixis.data.no_regions import NoRegions
 from deixis.data.open import open_dataset
 from deixis.data.sampler import choose_captions
 from deixis.errors import DeixisError
@@ -98,7 +100,9 @@ def load_data(recipe: DataRecipe, seed: int) -> TrainingData:
     validation: ExampleSet | None = None
     held_out: list[Example] = []
     if recipe.validation is not None:
-        place = Source(recipe.dataset, recipe.store, recipe.validation, recipe.reader, recipe.limit)
+        place = recipe.validation_from or Source(
+            recipe.dataset, recipe.store, recipe.validation, recipe.reader, recipe.limit
+        )
         store, held_out = read_source(place, tagged=recipe.parse)
         validation = example_set(held_out, [store], recipe, vocabulary, seed, label, relations)
     return TrainingData(train, validation, tuple(held_out), vocabulary, classes, relations)
@@ -106,7 +110,7 @@ def load_data(recipe: DataRecipe, seed: int) -> TrainingData:
 
 def read_source(source: Source, *, tagged: bool) -> tuple[RegionStore, list[Example]]:
     """Open a source's store and read its examples; images the extractor could not read are left out."""
-    store = RegionStore.open(find(source.store, "stores"))
+    store = NoRegions() if source.store == NO_STORE else RegionStore.open(find(source.store, "stores"))
     dataset = open_dataset(find(source.dataset, "data"), source.reader)
     failed = {entry["id"] for entry in store.header.failed}
     found: list[Example] = []

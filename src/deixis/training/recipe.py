@@ -44,8 +44,11 @@ class DataRecipe:
 
     dataset: str
     store: str
+    """A region store, or ``none`` to train on captions alone."""
     train: str = "train"
     validation: str | None = "val"
+    validation_from: Source | None = None
+    """Validation images of another dataset, for training on COCO and choosing on Flickr; its own split counts."""
     reader: str | None = None
     limit: int | None = None
     more: tuple[Source, ...] = ()

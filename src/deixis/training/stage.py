@@ -105,7 +105,11 @@ def build_model(recipe: Recipe, data: TrainingData) -> tuple[nn.Module, ModelCon
         sizes=asdict(sizes),
         classes=data.classes,
     )
-    return _model(config, data.vocabulary), config
+    model = _model(config, data.vocabulary)
+    start = getattr(model, "start", None)
+    if start is not None:  # what a new model takes over from others; a loaded one carries it in its own weights
+        start()
+    return model, config
 
 
 def load_model(folder: Path) -> tuple[nn.Module, Vocabulary, ModelConfig]:
