@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from deixis.captioning import additive
 from deixis.captioning.additive import additive_scores, masked_softmax
 
 
@@ -20,7 +22,9 @@ def test_softmax_of_scores_is_that_of_tanh(images: int, group: int, count: int, 
     assert torch.allclose(scores.softmax(-1), plain.softmax(-1), atol=1e-5)
 
 
-def test_gradients_are_right() -> None:
+@pytest.mark.parametrize("kept", [0, 1000])
+def test_gradients_are_right(kept: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(additive, "LARGEST_KEPT", kept)
     torch.manual_seed(0)
     keys = torch.randn(2, 4, 5, dtype=torch.float64, requires_grad=True)
     query = torch.randn(2, 3, 5, dtype=torch.float64, requires_grad=True)

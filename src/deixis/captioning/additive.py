@@ -13,17 +13,27 @@ from typing import Any
 import torch
 from torch import Tensor
 
+LARGEST_KEPT = 8_000_000
+"""Pairs times width up to which the activations of a step are kept for its gradient; larger ones (clips) are computed
+again, which costs little and saves gigabytes over the steps of a caption."""
+
+
+def _sigmoids(keys: Tensor, query: Tensor) -> Tensor:
+    return torch.add(2 * keys.unsqueeze(1), query.unsqueeze(2), alpha=2).sigmoid_()  # (B, G, N, A)
+
 
 class _AdditiveScores(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, keys: Tensor, query: Tensor, weight: Tensor) -> Tensor:
-        s = torch.add(2 * keys.unsqueeze(1), query.unsqueeze(2), alpha=2).sigmoid_()  # (B, G, N, A)
-        ctx.save_for_backward(s, weight)
+        s = _sigmoids(keys, query)
+        ctx.save_for_backward(keys, query, weight, s if s.numel() <= LARGEST_KEPT else None)
         return 2 * (s @ weight)  # (B, G, N)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        s, weight = ctx.saved_tensors
+        keys, query, weight, s = ctx.saved_tensors
+        if s is None:
+            s = _sigmoids(keys, query)
         (grad,) = grads  # (B, G, N)
         grad_weight = 2 * (grad.reshape(-1) @ s.flatten(0, 2))  # (A,)
         slope = torch.addcmul(s, s, s, value=-1)  # s (1 - s), (B, G, N, A)

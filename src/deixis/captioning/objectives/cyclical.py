@@ -73,7 +73,10 @@ class Cyclical(Objective):
         self.localizer = Localizer(self.options.localizer, inner, width, cells=cells)
 
     def forward(self, context: Context) -> dict[str, Tensor]:
-        """Return ``reconstruction``; leaves the localizer's weights in ``context.shared['localized']``, (C, T, N)."""
+        """Return ``reconstruction``; leaves the localizer's weights in ``context.shared['localized']``, (C, T, N).
+
+        Where the batch has human boxes, the accuracies of section 4.4 are watched; nothing is learnt from them.
+        """
         batch, first, encoded = context.batch, context.first(), context.encoded()
         attend = self.localize(context.captioner, encoded, batch, first.best_words, first.states.detach())
         context.shared["localized"] = attend.regions
@@ -84,7 +87,10 @@ class Cyclical(Objective):
             attend = Attend(attend.regions * kept, cells)
         again = context.captioner.decode(encoded, batch.words, batch.image_of, attend=attend)
         counted = again.mask & content if self.options.words == "zero_loss" else again.mask
-        return {"reconstruction": masked_mean(again.cross_entropy(batch.words)[0], counted)}
+        losses = {"reconstruction": masked_mean(again.cross_entropy(batch.words)[0], counted)}
+        if batch.phrase_boxes is not None:
+            losses |= {f"_{name}": value for name, value in self.accuracy(context).items()}
+        return losses
 
     def localize(
         self, captioner: Captioner, encoded: Encoded, batch: Batch, words: Tensor, states: Tensor | None = None
