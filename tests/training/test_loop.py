@@ -45,7 +45,9 @@ def assert_equal(a: Mapping[str, Tensor], b: Mapping[str, Tensor]) -> None:
 
 
 def test_a_run_learns_and_leaves_a_model(small_recipe: Small, tmp_path: Path) -> None:
-    recipe = small_recipe("stages.0.epochs=12", "stages.0.schedule.kind=constant", "stages.0.batch=4", "validation.every=6")
+    recipe = small_recipe(
+        "stages.0.epochs=12", "stages.0.schedule.kind=constant", "stages.0.batch=4", "validation.every=6"
+    )
     trained = train(recipe, tmp_path / "run", tensorboard=False)
     curve = losses(tmp_path / "run")
     assert len(curve) == 72
@@ -157,7 +159,9 @@ def test_nan_stops_before_the_weights_change(
     monkeypatch.setitem(registry.REGISTRY["objective"], "explodes", f"{__name__}:Explodes")
     monkeypatch.setattr(registry, "find_class", _finder(registry.find_class))
     recipe = small_recipe(f"stages.0.objectives=[cross_entropy, {{kind: explodes, kind_of_nan: {kind}}}]")
-    with pytest.raises(DeixisError, match=f"{message} became NaN or infinite in stage words, epoch 1, batch 1") as caught:
+    with pytest.raises(
+        DeixisError, match=f"{message} became NaN or infinite in stage words, epoch 1, batch 1"
+    ) as caught:
         train(recipe, tmp_path / "run", tensorboard=False)
     last = Run(tmp_path / "run").pointer("last")
     assert f"the last good checkpoint is {last}" in str(caught.value)
@@ -179,7 +183,9 @@ def test_a_folder_with_a_run_is_not_overwritten(small_recipe: Small, tmp_path: P
     with pytest.raises(DeixisError, match=r"not the one .* was begun with \(seed, stages.0.epochs\)"):
         train(small_recipe("seed=2"), tmp_path / "run", resume=True, tensorboard=False)
     before = (tmp_path / "run" / "metrics.jsonl").read_text()
-    train(small_recipe("stages.0.epochs=1"), tmp_path / "run", resume=True, tensorboard=False)  # finished: nothing to do
+    train(
+        small_recipe("stages.0.epochs=1"), tmp_path / "run", resume=True, tensorboard=False
+    )  # finished: nothing to do
     assert (tmp_path / "run" / "metrics.jsonl").read_text() == before
 
 

@@ -137,11 +137,22 @@ def test_extending(base: Path, tmp_path: Path) -> None:
 def test_extending_with_other_stages_drops_their_sizes(base: Path, tmp_path: Path) -> None:
     more = write(
         tmp_path / "more.yaml",
-        "extends: base.yaml\nstages: [{name: one, epochs: 5, objectives: [cyclical]}]\nsizes: {cpu: {stages.one.epochs: 2}}\n",
+        "extends: base.yaml\nstages: [{name: one, epochs: 5, objectives: [cyclical]}]\n"
+        "sizes: {cpu: {stages.one.epochs: 2}}\n",
     )
     recipe = load_recipe(more, ["size=cpu"])
     assert [(stage.name, stage.epochs) for stage in recipe.stages] == [("one", 2)]
     assert recipe.model.options["width"] == 512
+
+
+def test_changes_deep_inside_keep_the_rest(base: Path, tmp_path: Path) -> None:
+    text = "extends: base.yaml\nchange: {stages.words.objectives: [cross_entropy, {kind: cyclical, weight: 0.4}]}\n"
+    recipe = load_recipe(write(tmp_path / "more.yaml", text), ["size=cpu", "stages.0.objectives.cyclical.weight=0.6"])
+    assert [(o.kind, o.weight) for o in recipe.stages[0].objectives] == [("cross_entropy", 1.0), ("cyclical", 0.6)]
+    assert recipe.stages[0].epochs == 8  # the base's size still applies
+    assert load_recipe(base).stages[0].objectives[0].kind == "cross_entropy"
+    with pytest.raises(BadRecipeError, match="change should be a mapping"):
+        load_recipe(write(tmp_path / "more.yaml", "extends: base.yaml\nchange: [1]\n"))
 
 
 def test_differences_are_dotted(base: Path) -> None:
@@ -152,7 +163,11 @@ def test_differences_are_dotted(base: Path) -> None:
 
 @given(st.one_of(st.integers(), st.booleans(), st.none(), st.lists(st.integers(), max_size=3)))
 def test_override_values_are_what_they_look_like(value: object) -> None:
-    text = {True: "true", False: "false", None: "null"}.get(value, str(value)) if not isinstance(value, list) else str(value)
+    text = (
+        {True: "true", False: "false", None: "null"}.get(value, str(value))
+        if not isinstance(value, list)
+        else str(value)
+    )
     assert parse_override(f"a.b={text}") == ("a.b", value)
 
 

@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+
+
+def _other(name: str, path: Path, text: str) -> dict[str, Any]:
+    first = text.splitlines()[0].lstrip("# ").strip() if text.startswith("#") else ""
+    return {"name": name, "title": first, "paper": "", "table": "", "row": "", "sizes": [], "file": str(path)}
 
 
 def recipes(
@@ -31,8 +38,12 @@ def recipes(
         return
     found: list[dict[str, Any]] = []
     for folder, path in shipped_recipes():
-        file = read_recipe(path)
         short = str(path.relative_to(folder).with_suffix(""))
+        text = path.read_text(encoding="utf-8")
+        if not re.search(r"^(stages|extends):", text, re.MULTILINE):  # of another command, which it names itself
+            found.append(_other(short, path, text))
+            continue
+        file = read_recipe(path)
         sizes = ["paper", *(size for size in file.sizes if size != "paper")]
         for row in [None, *file.rows]:
             about = file.about if row is None else file.about_row(row)
@@ -53,7 +64,10 @@ def recipes(
     from rich.console import Console
     from rich.table import Table
 
-    table = Table("recipe", "what", "paper", "table and row", "sizes", show_edge=False)
+    table = Table(show_edge=False)
+    table.add_column("recipe", no_wrap=True)
+    for column in ("what", "paper", "table and row", "sizes"):
+        table.add_column(column)
     for entry in found:
         place = ", ".join(filter(None, [entry["table"], entry["row"]]))
         table.add_row(entry["name"], entry["title"], entry["paper"], place, " ".join(entry["sizes"]))

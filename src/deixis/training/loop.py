@@ -281,7 +281,8 @@ class Trainer:
     def _load_state(self) -> RunState | None:
         """Read the last checkpoint into the model; return the rest for the stage."""
         last = self.run.pointer("last")
-        if last is None:
+        if last is None:  # stopped before its first checkpoint: begin again
+            self._forget_after(-1)
             return None
         config = load_config(last)
         config.require(self.config.fingerprint, self.data.store.path)
@@ -293,10 +294,13 @@ class Trainer:
                 f"needs {state.processes}"
             )
         self.position, self.metrics = state.position, dict(config.metrics)
-        if self.accelerator.is_main_process:
-            self.run.cut_back(self.position.step)
-        self.accelerator.wait_for_everyone()
+        self._forget_after(self.position.step)
         return state
+
+    def _forget_after(self, step: int) -> None:
+        if self.accelerator.is_main_process:
+            self.run.cut_back(step)
+        self.accelerator.wait_for_everyone()
 
     def _restore_random(self, state: RunState) -> None:
         saved = under(f"random.{self.rank}", state.tensors)

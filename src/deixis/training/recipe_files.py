@@ -1,9 +1,10 @@
 """Recipes as YAML files: ``extends``, ``sizes``, ``rows`` and ``key=value`` overrides, all resolved to one Recipe.
 
-A file may extend another, so that a method is written as its difference to the baseline. ``sizes.cpu`` holds what two
-cores need otherwise; ``rows`` holds the rows of a paper's table. Each overlay is a mapping of dotted keys, where a list
-entry is named by its number or by its ``name`` or ``kind``: ``stages.cycle.objectives.cyclical.weight: 0.4``.
-They are applied in this order: extended file, file, row, size, command line.
+A file may extend another, so that a method is written as its difference to the baseline: keys of the file are merged
+over those of the other, and ``change`` sets single values deep inside. ``sizes.cpu`` holds what two cores need;
+``rows`` holds the rows of a paper's table. ``change``, sizes and rows are mappings of dotted keys, where a list entry
+is named by its number or by its ``name`` or ``kind``: ``stages.cycle.objectives.cyclical.weight: 0.4``.
+They are applied in this order: extended file, file, change, row, size, command line.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from deixis.errors import BadRecipeError
 from deixis.training.recipe import About, Recipe
 from deixis.training.strict import to_dataclass, unknown_key
 
-_TOP = (*Recipe.__dataclass_fields__, "extends", "sizes", "rows")
+_TOP = (*Recipe.__dataclass_fields__, "extends", "change", "sizes", "rows")
 
 
 class _Loader(yaml.SafeLoader):
@@ -140,10 +141,15 @@ def _read(path: Path, above: tuple[Path, ...]) -> RecipeFile:
             raise unknown_key(key, _TOP, path.name)
     base = data.pop("extends", None)
     sizes, rows = (_overlays(data.pop(key, None), f"{path.name}: {key}") for key in ("sizes", "rows"))
+    change = data.pop("change", None) or {}
+    if not isinstance(change, dict):
+        raise BadRecipeError(f"{path.name}: change should be a mapping of dotted keys")
     if base is None:
+        _apply(data, change, f"{path.name}: change")
         return RecipeFile(path, data, sizes, rows)
     below = _read((path.parent / str(base)).resolve(), (*above, path.resolve()))
-    merged = _merge(below.data, data)
+    merged = copy.deepcopy(_merge(below.data, data))
+    _apply(merged, change, f"{path.name}: change")
     names = {*below.sizes, *sizes}
     # Sizes of the base that speak of stages the file replaced would not fit any more, so they go with the old stages.
     kept = {
