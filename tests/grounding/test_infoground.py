@@ -210,7 +210,7 @@ def test_padding_changes_nothing(kind: str, monkeypatch: pytest.MonkeyPatch) -> 
 def test_padding_gets_no_gradient() -> None:
     model, batch = infoground(), padded(batch_of())
     features = batch.regions.features.requires_grad_()
-    ImageContrast()(Context(model, batch))["image_contrast"].backward()  # type: ignore[no-untyped-call]
+    ImageContrast()(Context(model, batch))["image_contrast"].backward()
     assert features.grad is not None
     assert features.grad[:, :4].abs().sum() > 0
     assert not features.grad[:, 4:].any()

@@ -39,12 +39,15 @@ REGISTRY: dict[Kind, dict[str, str]] = {
     },
     "grounder": {  # by the kind of model: what makes a grounder of it
         "captioner": "deixis.captioning.as_grounder:CaptionerGrounder",
+        "infoground": "deixis.training.phrases:as_grounder",
     },
     "validation": {
         "captions": "deixis.training.validate:CaptionValidation",
+        "phrases": "deixis.training.phrases:PhraseValidation",
     },
     "evaluation": {  # by the kind of model: what ``deixis evaluate`` measures
         "captioner": "deixis.training.evaluate:evaluate_captioner",
+        "infoground": "deixis.training.phrases:evaluate_phrases",
     },
 }
 """Names and where they live (``module:attribute``); imported when a recipe uses them."""

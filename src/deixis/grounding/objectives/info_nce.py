@@ -160,14 +160,14 @@ class LanguageContrast(Objective):
 
 
 def image_losses(
-    model: InfoGround, batch: Batch, chosen: Tensor, shared: dict[str, Tensor] | None = None
+    model: InfoGround, batch: Batch, chosen: Tensor, shared: dict[str, Tensor] | None = None, *, gather: bool = True
 ) -> tuple[Tensor, int]:
-    """Return the loss of each chosen word (equation 8), (M,), and k, the number of images."""
+    """Return the loss of each chosen word (equation 8), (M,), and k, the number of images, of all processes."""
     shared = {} if shared is None else shared
     query, word_value = model.describe_words(_words(model, batch, shared), chosen)
     key, value = _regions(model, batch, shared)
     region_mask, image = batch.regions.mask, batch.image_of
-    if processes() > 1:
+    if gather and processes() > 1:
         before = gather_rows(torch.tensor([len(batch.regions)], device=image.device))[: dist.get_rank()].sum()
         key, value, region_mask = (gather_rows(widened(rows)) for rows in (key, value, region_mask))
         image = image + before
