@@ -18,7 +18,9 @@ from deixis.errors import DeixisError
 if TYPE_CHECKING:
     from deixis.regions.tasks import Source
 
-app = typer.Typer(no_args_is_help=True, help="Find and store the regions of photos; measure their recall.")
+app = typer.Typer(
+    no_args_is_help=True, add_completion=False, help="Find and store the regions of photos; measure their recall."
+)
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 StorePath = Annotated[Path, typer.Argument(help="Folder of a region store.")]
