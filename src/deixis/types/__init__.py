@@ -1,9 +1,13 @@
 """What flows through the house: regions, sentences, examples, grounded captions and phrases."""
 
+from typing import TYPE_CHECKING
+
 from deixis.types.example import ClipSegment, Example, ImageFile, LabelledBox
 from deixis.types.grounded import GroundedCaption, GroundedPhrase, GroundedPhrases, GroundedWord
-from deixis.types.regions import Regions
 from deixis.types.sentence import Box, Phrase, Relation, Sentence, Token
+
+if TYPE_CHECKING:
+    from deixis.types.regions import Regions
 
 __all__ = [
     "Box",
@@ -21,3 +25,12 @@ __all__ = [
     "Sentence",
     "Token",
 ]
+
+
+def __getattr__(name: str) -> object:
+    """Import ``Regions`` when first asked for: it needs torch, and readers, parsers and scores do not."""
+    if name == "Regions":
+        from deixis.types.regions import Regions
+
+        return Regions
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
