@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from deixis.captioning.answer import Pointing, grounded_captions
@@ -15,6 +16,7 @@ from deixis.captioning.decoded import Decoded
 from deixis.captioning.decoder import Attend, Decoder, Memory
 from deixis.captioning.distributed import DistributedAttention
 from deixis.captioning.encoder import Encoded, RegionEncoder
+from deixis.captioning.places import Places
 from deixis.captioning.sampling import draw
 from deixis.captioning.search import run_search
 from deixis.captioning.strategy import Generated, Strategy
@@ -86,33 +88,43 @@ class Captioner(nn.Module):
         replaces the attention (then there is one branch); ``feed`` replaces some of the fed words by samples.
         """
         encoded = encoded.for_captions(image_of, len(words))
-        mask = words != 0
-        steps = words.shape[1]
         group = len(words) // max(len(encoded), 1)
-        decoder = self.decoder
-        memory = decoder.remember(encoded, uses=group * steps)
+        decoder, places = self.decoder, Places.of(words)
+        memory = decoder.remember(encoded, uses=len(places.caption) // max(len(encoded), 1))
         state = decoder.start(memory, group, branches=None if attend is None else 1)
-        fed = torch.cat([torch.full_like(words[:, :1], BEGIN), words[:, :-1]], 1).T  # (T, C)
-        gates = decoder.word_gates(memory, fed).unbind(0)
-        given = (None,) * steps if attend is None else decoder.given_gates(memory, attend).unbind(0)
+        begun = torch.cat([torch.full_like(words[:, :1], BEGIN), words[:, :-1]], 1)
+        fed = begun[places.caption, places.time].unsqueeze(0)  # (1, M)
+        gates = places.split(decoder.word_gates(memory, fed, places.caption // max(group, 1))[0])
+        given: tuple[Tensor, ...] | None = None
+        if attend is not None:
+            given = places.split(decoder.given_gates(memory, attend)[places.caption, places.time])
         hidden: list[Tensor] = []
         states: list[Tensor] = []
         weights: list[Tensor] = []
-        for t in range(steps):
-            now = gates[t]
+        for t, count in enumerate(places.counts):
+            now, state = gates[t], state.first(count)
+            rows = None if places.in_order and count == len(words) else places.order[:count]
             if feed is not None and t > 0 and feed.probability > 0:
-                now = self._sampled(now, memory, hidden[-1], feed)
-            step = decoder.step(memory, state, now, given[t], look_at_cells=attend is None or attend.cells is None)
+                now = self._sampled(now, memory, hidden[-1][:, :count], feed, places.order[:count] // group)
+            step = decoder.step(
+                memory,
+                state,
+                now,
+                None if given is None else given[t],
+                rows=rows,
+                group=group,
+                look_at_cells=attend is None or attend.cells is None,
+            )
             state = step.state
             hidden.append(step.hidden)
             states.append(step.attention_hidden)
             weights.append(step.weights)
         return Decoded(
             decoder,
-            mask,
-            decoder.output_dropout(torch.stack(hidden, 2)),
-            torch.stack(weights, 2),
-            torch.stack(states, 1),
+            places.mask,
+            decoder.output_dropout(places.joined(hidden, 1)),
+            _over_time(weights, places.mask, encoded.mask.shape[1]),
+            places.joined(states, 0),
         )
 
     def search(
@@ -148,8 +160,10 @@ class Captioner(nn.Module):
         branches = isinstance(self.decoder.attention, DistributedAttention)
         return grounded_captions(generated, regions, vocabulary, pointing, branches=branches)
 
-    def _sampled(self, gates: Tensor, memory: Memory, hidden: Tensor, feed: ScheduledSampling) -> Tensor:
-        """Replace the word gates of some captions by those of words sampled from the last step, (C, 4H)."""
+    def _sampled(
+        self, gates: Tensor, memory: Memory, hidden: Tensor, feed: ScheduledSampling, image_of: Tensor
+    ) -> Tensor:
+        """Replace the word gates of some captions by those of words sampled from the last step, (R, 4H)."""
         chosen = torch.rand(len(gates), generator=feed.generator) < feed.probability
         rows = chosen.nonzero().squeeze(1).to(gates.device)
         if len(rows) == 0:
@@ -158,8 +172,17 @@ class Captioner(nn.Module):
         with torch.no_grad():
             probabilities = decoder.words(hidden[:, rows]).float().softmax(-1).mean(0)
             words = draw(probabilities, feed.generator)
-        images = rows // (len(gates) // len(memory.image_gates))
-        return gates.index_copy(0, rows, decoder.word_gates(memory, words.unsqueeze(0), images)[0].to(gates.dtype))
+        sampled = decoder.word_gates(memory, words.unsqueeze(0), image_of[rows])[0]
+        return gates.index_copy(0, rows, sampled.to(gates.dtype))
+
+
+def _over_time(weights: list[Tensor], mask: Tensor, regions: int) -> Tensor:
+    """Stack the attention of the steps, zero where padded, (rows, C, N) each -> (rows, C, T, N)."""
+    captions, steps = mask.shape
+    if not weights:
+        return torch.zeros(1, captions, steps, regions, device=mask.device)
+    stacked = F.pad(torch.stack(weights, 2), (0, 0, 0, steps - len(weights)))
+    return stacked * mask.unsqueeze(-1)
 
 
 @contextmanager

@@ -18,31 +18,38 @@ class Decoded:
 
     decoder: Decoder
     mask: Tensor  # (C, T) words and end tokens
-    hidden: Tensor  # (K, C, T, H) language states, after dropout
+    packed_hidden: Tensor  # (K, M, H) language states after dropout, of the M real words in row-major order of ``mask``
     attention: Tensor  # (K, C, T, N), rows of heads for multi-head attention; without rows when given from outside
-    states: Tensor  # (C, T, H) attention-LSTM states
+    packed_states: Tensor  # (M, H) attention-LSTM states
     _packed: Tensor | None = field(default=None, repr=False)
 
     @property
     def branches(self) -> int:
         """K."""
-        return len(self.hidden)
+        return len(self.packed_hidden)
+
+    @property
+    def hidden(self) -> Tensor:
+        """Language states at every position, 0 where padded, (K, C, T, H)."""
+        return self._spread(self.packed_hidden)
+
+    @property
+    def states(self) -> Tensor:
+        """Attention-LSTM states at every position, 0 where padded, (C, T, H)."""
+        return self._spread(self.packed_states.unsqueeze(0))[0]
 
     @property
     def packed_logits(self) -> Tensor:
         """Logits of the real words in row-major order of ``mask``, (K, M, V)."""
         if self._packed is None:
-            self._packed = self.decoder.words(self.hidden[:, self.mask])
+            self._packed = self.decoder.words(self.packed_hidden)
         return self._packed
 
     @property
     def log_probs(self) -> Tensor:
         """Log-probabilities at every position, (K, C, T, V); padding holds a uniform distribution."""
         packed = F.log_softmax(self.packed_logits.float(), -1)
-        shape = (*self.hidden.shape[:3], packed.shape[-1])
-        full = packed.new_full(shape, -math.log(packed.shape[-1]))
-        full[:, self.mask] = packed
-        return full
+        return self._spread(packed, -math.log(packed.shape[-1]))
 
     @property
     def mean_attention(self) -> Tensor:
@@ -54,9 +61,7 @@ class Decoded:
         logits = self.packed_logits.float()  # (K, M, V)
         target = words[self.mask].expand(len(logits), -1)
         losses = F.cross_entropy(logits.flatten(0, 1), target.flatten(), reduction="none", label_smoothing=smoothing)
-        full = losses.new_zeros(self.hidden.shape[:3])
-        full[:, self.mask] = losses.view(len(logits), -1)
-        return full
+        return self._spread(losses.view(len(logits), -1))
 
     def word_log_probs(self, words: Tensor) -> Tensor:
         """Log of the mean over branches of p(word), (C, T) -> (C, T); 0 where padded."""
@@ -71,6 +76,12 @@ class Decoded:
             best = torch.zeros_like(self.mask, dtype=torch.long)
             best[self.mask] = scores.argmax(-1)
             return best
+
+    def _spread(self, packed: Tensor, fill: float = 0.0) -> Tensor:
+        """Put what is packed at its places, (K, M, ...) -> (K, C, T, ...)."""
+        full = packed.new_full((len(packed), *self.mask.shape, *packed.shape[2:]), fill)
+        full[:, self.mask] = packed
+        return full
 
 
 def mean_log_probs(log_probs: Tensor) -> Tensor:

@@ -51,6 +51,18 @@ class State:
             self.query[rows],
         )
 
+    def first(self, count: int) -> State:
+        """Return the state of the first ``count`` rows, as captions in order of length need when some have ended."""
+        if count == len(self.attention_cell):
+            return self
+        return State(
+            self.attention_cell[:count],
+            self.attention_gates[:count],
+            self.language_cell[:, :count],
+            self.language_gates[:, :count],
+            self.query[:count],
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Memory:
@@ -191,10 +203,14 @@ class Decoder(nn.Module):
         word_gates: Tensor,
         given_gates: Tensor | None = None,
         *,
+        rows: Tensor | None = None,
+        group: int = 1,
         look_at_cells: bool = True,
     ) -> Step:
         """Go one word on, (R, 4H) from :meth:`word_gates`.
 
+        ``rows`` (R,) says at which of the B * ``group`` captions each row stands, where only some take part; weights
+        are then given for all B * ``group``. None: all, in order.
         ``given_gates``: what regions chosen from outside give to the language LSTM, (R, 4H), in place of attention;
         ``look_at_cells`` then says whether the decoder still attends map cells itself.
         """
@@ -203,15 +219,18 @@ class Decoder(nn.Module):
         attention_hidden, attention_cell = lstm(state.attention_gates + word_gates, state.attention_cell)  # (R, H)
         mapped = F.linear(attention_hidden, memory.from_attention, memory.attention_bias)
         query, to_language, recurrent = torch.split_with_sizes(mapped, [memory.query_width, 4 * width, 4 * width], -1)
-        asked = torch.unflatten((state.query if self.reads_previous else query), 0, (images, -1))  # (B, G, Q)
+        asked = state.query if self.reads_previous else query
+        if rows is not None:  # attention works on whole images: put the queries at their places
+            asked = asked.new_zeros(images * group, asked.shape[1]).index_copy(0, rows, asked)
+        asked = torch.unflatten(asked, 0, (images, -1))  # (B, G, Q)
         if given_gates is None:
             weights, seen = self._look(memory, asked)  # (rows, B, G, N), (K, B, G, 4H)
-            seen = seen.flatten(1, 2)
+            seen = _at(seen, rows)
         else:
-            weights = query.new_zeros(0, images, asked.shape[1], memory.encoded.mask.shape[1])
+            weights = query.new_zeros(0, *asked.shape[:2], memory.encoded.mask.shape[1])
             seen = given_gates.unsqueeze(0)
             if look_at_cells and memory.looked_cells is not None:
-                seen = seen + self._look_at_cells(memory, asked).flatten(1, 2)
+                seen = seen + _at(self._look_at_cells(memory, asked), rows)
         gates = state.language_gates + seen + to_language
         hidden, language_cell = lstm(gates, state.language_cell)  # (K, R, H)
         kept = hidden
@@ -262,7 +281,7 @@ class Decoder(nn.Module):
         return gates
 
     def given_gates(self, memory: Memory, attend: Attend) -> Tensor:
-        """What outside weights give to the language LSTM at all steps at once, -> (T, C, 4H)."""
+        """What outside weights give to the language LSTM at all steps at once, -> (C, T, 4H)."""
         images = len(memory.encoded)
         weights = torch.unflatten(attend.regions, 0, (images, -1))  # (B, G, T, N)
         flat = weights.flatten(1, 2)  # (B, G*T, N)
@@ -274,12 +293,18 @@ class Decoder(nn.Module):
         if attend.cells is not None:
             assert memory.cell_gates is not None
             seen = seen + torch.unflatten(attend.cells, 0, (images, -1)).flatten(1, 2) @ memory.cell_gates
-        return torch.unflatten(seen, 1, weights.shape[1:3]).flatten(0, 1).transpose(0, 1)
+        return torch.unflatten(seen, 1, weights.shape[1:3]).flatten(0, 1)
 
     def words(self, hidden: Tensor) -> Tensor:
         """Logits of words, (..., H) -> (..., V)."""
         logits: Tensor = self.output(hidden)
         return logits
+
+
+def _at(seen: Tensor, rows: Tensor | None) -> Tensor:
+    """Pick rows of what all captions saw, (K, B, G, 4H) -> (K, R, 4H)."""
+    flat = seen.flatten(1, 2)
+    return flat if rows is None else flat.index_select(1, rows)
 
 
 def lstm(gates: Tensor, cell: Tensor) -> tuple[Tensor, Tensor]:

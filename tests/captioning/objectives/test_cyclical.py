@@ -73,12 +73,12 @@ def test_gradients_stop_at_the_first_pass(kind: str, make_captioner: Make, batch
     objective = Cyclical(model, CyclicalOptions(localizer=kind))  # type: ignore[arg-type]
     context = Context(model, batch)
     first = context.first()
-    first.hidden.retain_grad()
-    first.states.retain_grad()
+    first.packed_hidden.retain_grad()
+    first.packed_states.retain_grad()
     first.attention.retain_grad()
     objective(context)["reconstruction"].backward()
-    assert first.hidden.grad is None
-    assert first.states.grad is None
+    assert first.packed_hidden.grad is None
+    assert first.packed_states.grad is None
     assert first.attention.grad is None
     for part in (objective.localizer.region, model.decoder.attention_lstm, model.decoder.language_lstm, model.encoder):
         assert all(p.grad is not None and p.grad.abs().sum() > 0 for p in part.parameters()), part
