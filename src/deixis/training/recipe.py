@@ -13,6 +13,8 @@ from typing import Any, Literal, Self
 from deixis.errors import BadRecipeError
 from deixis.training.strict import to_dataclass, to_plain, to_type
 
+Precision = Literal["float32", "bf16", "auto"]
+
 
 @dataclass(frozen=True, slots=True)
 class About:
@@ -212,7 +214,8 @@ class Recipe:
     stages: tuple[StageRecipe, ...]
     size: str = "paper"
     seed: int = 1
-    precision: Literal["float32", "bf16"] = "float32"
+    precision: Precision = "float32"
+    """``auto`` is bf16 where the processor computes in it, else float32; a run keeps what it began with."""
     validation: ValidationRecipe = ValidationRecipe()
     save_every: int | None = None
     """Optimizer steps between two checkpoints, beside the one at the end of each epoch."""

@@ -16,7 +16,7 @@ from deixis.errors import DeixisError
 from deixis.training.dataset import TrainingData, load_data
 from deixis.training.files import write_json
 from deixis.training.loop import Trainer
-from deixis.training.recipe import Recipe
+from deixis.training.recipe import Precision, Recipe
 from deixis.training.run import Run
 from deixis.training.watch import Watch
 
@@ -70,6 +70,7 @@ def train(
         if threads < 1:
             raise DeixisError(f"{threads} threads cannot work: give 1 or more")
         torch.set_num_threads(threads)
+    recipe = replace(recipe, precision=_precision(recipe.precision, path if seeds == 1 else None, resume=resume))
     accelerator = Accelerator(
         mixed_precision="bf16" if recipe.precision == "bf16" else "no",
         kwargs_handlers=[DistributedDataParallelKwargs(find_unused_parameters=True)],
@@ -92,6 +93,18 @@ def train(
         facts = {"seeds": {str(seed): values for seed, values in trained.metrics.items()}}
         write_json(path / "seeds.json", {**facts, "mean": trained.mean, "deviation": trained.deviation})
     return trained
+
+
+def _precision(asked: Precision, path: Path | None, *, resume: bool) -> Precision:
+    """Return float32 or bf16 for ``auto``: what a run to be resumed has, else bf16 where the hardware has it."""
+    if asked != "auto":
+        return asked
+    if resume and path is not None and Run(path).exists:
+        return Run(path).recipe().precision
+    if torch.cuda.is_available():
+        return "bf16" if torch.cuda.is_bf16_supported() else "float32"
+    fast = bool(torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported())
+    return "bf16" if fast else "float32"
 
 
 def _begin(plans: Sequence[Recipe], places: Sequence[Path], accelerator: Accelerator, *, resume: bool) -> None:
