@@ -211,7 +211,7 @@ def _words(file: JsonFile, keys: list[Key], sentence: Any, clips: bool, lemma: L
             frames = file.list_at(found, place, f"{FRAMES} boxes, one for each frame")
             if len(frames) != FRAMES:
                 raise file.error(place, f"has boxes for {len(frames)} frames, expected one for each of {FRAMES}")
-            shapes = tuple(file.box_at(box, [*place, n], longer=True) for n, box in enumerate(frames))
+            shapes = file.boxes_at(frames, place, longer=True)
         else:
             shapes = (file.box_at(found, place, longer=True),)
         words.append(PredictedWord(label, lemma(label), shapes, tuple(range(len(shapes))), index))

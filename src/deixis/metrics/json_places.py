@@ -79,6 +79,13 @@ class JsonFile:
             raise self.error(keys, f"should be an image id, got {show(value)}")
         return str(value)
 
+    def boxes_at(self, values: Sequence[Any], keys: Sequence[Key], *, longer: bool = False) -> tuple[Box, ...]:
+        """Return the boxes of a list; files hold hundreds of thousands, so places are made up only for wrong ones."""
+        return tuple(
+            _quick_box(value, longer) or self.box_at(value, [*keys, at], longer=longer)
+            for at, value in enumerate(values)
+        )
+
     def box_at(self, value: Any, keys: Sequence[Key], *, longer: bool = False) -> Box:
         """Return [x1, y1, x2, y2] as floats; with ``longer`` further numbers (frame, score) may follow."""
         if not isinstance(value, list) or len(value) < 4 or (len(value) > 4 and not longer):
@@ -131,6 +138,21 @@ def _read_lines(path: Path, text: str) -> JsonFile:
             raise BadFileError(f"{path}, line {number}: not JSON that can be read: {error}") from error
         numbers.append(number)
     return JsonFile(path, text, values, tuple(numbers))
+
+
+def _quick_box(value: Any, longer: bool) -> Box | None:
+    """Return a box that is plainly right, or None for one that needs a closer look."""
+    if type(value) is not list or len(value) < 4 or (len(value) > 4 and not longer):
+        return None
+    x1, y1, x2, y2 = value[:4]
+    if not (type(x1) in _NUMBERS and type(y1) in _NUMBERS and type(x2) in _NUMBERS and type(y2) in _NUMBERS):
+        return None
+    if -LARGEST < x1 <= x2 < LARGEST and -LARGEST < y1 <= y2 < LARGEST:  # False for NaN
+        return float(x1), float(y1), float(x2), float(y2)
+    return None
+
+
+_NUMBERS = frozenset([int, float])
 
 
 def show(value: Any, limit: int = 80) -> str:

@@ -136,7 +136,7 @@ def read_proposals(file: JsonFile) -> dict[str, tuple[Box, ...]]:
         if image in found:
             raise file.error(place, f"is a duplicate: the proposals of image {show(image)} came before")
         boxes = file.list_at(record.get("boxes"), [*place, "boxes"], "boxes")
-        found[image] = tuple(file.box_at(box, [*place, "boxes", n], longer=True) for n, box in enumerate(boxes))
+        found[image] = file.boxes_at(boxes, [*place, "boxes"], longer=True)
     return found
 
 
