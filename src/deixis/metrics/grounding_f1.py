@@ -1,8 +1,8 @@
 """Grounding F1 of generated captions: F1_all and F1_loc, per object class (GVD) and per sentence (Cyclical 4.1).
 
-``all`` punishes object words that are wrong as words; ``loc`` judges only the words that are right. The numbers equal
-those of the public evaluation scripts of ActivityNet-Entities (clips) and GVD (photos); ``docs/metrics.md`` lists the
-rules one by one.
+``all`` punishes object words that are wrong as words; ``loc`` judges only the words that are right. The rules
+are those of the public evaluation scripts of ActivityNet-Entities (clips) and GVD (photos); ``docs/metrics.md`` lists
+them one by one, and says what they were and were not checked against.
 """
 
 from __future__ import annotations
