@@ -150,11 +150,11 @@ def matmul() -> None:
 
 def products(model: Captioner, batch: Batch) -> float:
     """Floating-point operations of the matrix products of one training step, as this implementation does them."""
-    images, count, captions, steps = len(batch.regions), REGIONS + 1, len(batch), batch.words.shape[1]
+    images, count, said = len(batch.regions), REGIONS + 1, int((batch.words != 0).sum())
     w, place = WIDTH, model.config.encoder.location_width
     regions = images * count * (FEATURES * w + 5 * place + (w + place) * w + w * w + 4 * w * w)
-    each_step = captions * steps * (4 * w * w + (w + 8 * w) * w + 8 * w * w + 4 * w * count + w * count)
-    output = int((batch.words != 0).sum()) * w * WORDS
+    each_step = said * (4 * w * w + (w + 8 * w) * w + 8 * w * w + 4 * w * count + w * count)
+    output = said * w * WORDS
     return 2.0 * 3.0 * (regions + each_step + output)  # backward costs twice forward
 
 
