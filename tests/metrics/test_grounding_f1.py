@@ -194,7 +194,7 @@ def test_f1_in_ten_groups_by_frequency() -> None:
 def test_relative_gain_as_cyclical_prints_it(
     value: float, unsupervised: float, supervised: float, printed: int
 ) -> None:
-    """Baselines and percentages of Cyclical's table 2, with the values of its table 7, which fit them; table 2's do not all."""
+    """Percentages of Cyclical's table 2, with the values of its table 7, which fit them; table 2's own do not all."""
     assert int(100 * relative_gain(value, unsupervised, supervised)) == pytest.approx(printed, abs=1)
 
 
