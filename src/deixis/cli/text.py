@@ -13,6 +13,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
+from rich.text import Text
 
 from deixis.errors import BadFileError, DeixisError
 
@@ -23,7 +24,7 @@ app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
-    help="Parse captions; build vocabularies, relations and object classes.",
+    help="Parse captions; build vocabularies, relations and object classes; show negative captions.",
 )
 
 
@@ -32,11 +33,6 @@ class Head(StrEnum):
 
     syntactic = "syntactic"
     last_noun = "last-noun"
-
-
-@app.callback()
-def _group() -> None:
-    """Keep ``prepare`` a command of its own while it is the only one."""
 
 
 @app.command()
@@ -100,6 +96,79 @@ def prepare(
     table = Table(show_header=False, box=None)
     for key, value in summary.items():
         table.add_row(key.replace("_", " "), f"{value:,}" if isinstance(value, int) else str(value or "all"))
+    Console().print(table)
+
+
+@app.command()
+def negatives(
+    sentence: Annotated[str, typer.Argument(help="A caption, such as 'A man rides a red bike.'")],
+    model: Annotated[
+        str, typer.Option(help="Masked language model: lite, the folder of a run of text/masked, or hf:NAME.")
+    ] = "lite",
+    word: Annotated[str | None, typer.Option(help="Replace only this noun. By default each in turn.")] = None,
+    vocabulary: Annotated[
+        Path | None, typer.Option(help="The vocabulary.json whose nouns may be put in. By default the model's.")
+    ] = None,
+    candidates: Annotated[int, typer.Option(min=1, help="How many nouns the model proposes.")] = 30,
+    keep: Annotated[int, typer.Option(min=1, help="How many of them are kept.")] = 25,
+    rerank: Annotated[bool, typer.Option(help="Sort out what is likely true as well (synonyms, hypernyms).")] = True,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for programs.")] = False,
+) -> None:
+    """Show plausible but untrue captions: nouns kept and rejected in place of a caption's own.
+
+    These are the negatives of InfoGround (Gupta et al., ECCV 2020, section 2.4 and figure 3).
+    """
+    from deixis.text.chunker import chunk
+    from deixis.text.negatives import (
+        NOT_NOUNS,
+        NegativeMaker,
+        NegativeOptions,
+        corpus_nouns,
+        load_language_model,
+    )
+    from deixis.text.tokens import normal_word
+    from deixis.text.vocabulary import NOUN_TAGS, Vocabulary
+
+    if keep > candidates:
+        raise DeixisError(f"--keep {keep} is more than --candidates {candidates}")
+    language_model = load_language_model(model)
+    known = Vocabulary.load(vocabulary) if vocabulary is not None else getattr(language_model, "vocabulary", None)
+    if known is None:
+        raise DeixisError(f"{model} does not say which words are nouns: give --vocabulary")
+    tokens = [token for token in chunk(sentence, known).tokens if normal_word(token.text) is not None]
+    words = [normal_word(token.text) or "" for token in tokens]
+    if not words:
+        raise DeixisError(f"{sentence!r} has no word")
+    nouns = [at for at, token in enumerate(tokens) if token.tag in NOUN_TAGS and words[at] not in NOT_NOUNS]
+    if word is not None:
+        nouns = [at for at, other in enumerate(words) if other == normal_word(word)]
+        if not nouns:
+            raise DeixisError(f"there is no word {word!r} in {sentence!r}: it has {', '.join(words)}")
+    if not nouns:
+        raise DeixisError(f"found no noun in {sentence!r}: name the word to replace with --word")
+    options = NegativeOptions("re-ranked" if rerank else "plausible", candidates, keep)
+    found = NegativeMaker(language_model, corpus_nouns(known), options)([words] * len(nouns), nouns)
+    if as_json:
+        plain = [
+            {
+                "word": words[entry.place],
+                "start": tokens[entry.place].start,
+                "end": tokens[entry.place].end,
+                **{
+                    name: [{"word": c.word, "p": c.p, "q": c.q, "score": c.score} for c in group]
+                    for name, group in (("kept", entry.kept), ("rejected", entry.rejected))
+                },
+            }
+            for entry in found
+        ]
+        print(json.dumps({"sentence": sentence, "model": language_model.name, "negatives": plain}, indent=2))
+        return
+    table = Table("Caption", "Negatives", "Rejected", show_lines=True)
+    for entry in found:
+        token = tokens[entry.place]
+        shown = Text(sentence)
+        shown.stylize("bold underline", token.start, token.end)
+        table.add_row(shown, ", ".join(c.word for c in entry.kept), ", ".join(c.word for c in entry.rejected))
     Console().print(table)
 
 

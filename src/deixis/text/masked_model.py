@@ -79,7 +79,7 @@ class WordTransformer(nn.Module):
     @torch.no_grad()
     def copy_from(self, other: WordTransformer, mine: Vocabulary, others: Vocabulary) -> None:
         """Take the weights of a model with other words: rows go by spelling, a word it lacks is its unknown word."""
-        if self.config != other.config:
+        if _size(self.config) != _size(other.config):
             raise BadFileError(
                 f"the pre-trained word encoder is {_size(other.config)}, the recipe asks for {_size(self.config)}: "
                 "set the encoder's width, layers and heads to its own"
