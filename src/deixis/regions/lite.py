@@ -102,7 +102,8 @@ class LiteExtractor:
         image_of = torch.cat([torch.full((len(one.boxes),), at, device=self.device) for at, one in enumerate(kept)])
         head = self.network.regions
         features = head.describe(head.pool(dense, torch.cat([one.boxes for one in kept]), image_of))
-        classes, words = torch.sigmoid(head.classes(features)), torch.sigmoid(head.words(features))
+        classes = torch.sigmoid(head.classes(features)) ** 2  # the head learns the square root of the teacher's score
+        words = torch.sigmoid(head.words(features))
         everything = self.network.describe_whole(dense)
         maps = F.adaptive_avg_pool2d(dense.describing, MAP_SIDE).permute(0, 2, 3, 1)  # (B, 7, 7, M)
         results: list[Regions] = []

@@ -43,6 +43,8 @@ class WordStage:
     rate: float = 5e-4
     decay: float = 0.05
     regions: int = 36
+    prior: float = 1.0
+    """Exponent of the prior: how much scores decide which regions answer for a word."""
     contrast: float = 0.5
     classes: float = 1.0
     dropout: float = 0.1
@@ -160,7 +162,7 @@ def word_losses(
         feature = head.describe(F.dropout(inputs.flatten(0, 1), stage.dropout, head.training))
         feature = F.dropout(feature, stage.dropout, head.training)
         classes, logits = head.classes(feature).float(), head.words(feature).float()
-    priors = log_priors(pooled.things[rows], pooled.regions[rows], gate)
+    priors = stage.prior * log_priors(pooled.things[rows], pooled.regions[rows], gate)
     over = pool_over_regions(logits.view(batch, count, -1), priors)
     goal = pooled.classes[rows].float().clamp(0, 1).sqrt().flatten(0, 1)
     return {
