@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from deixis.data.batch import WordKind
+from deixis.data.batch import RegionBatch, WordKind
 from deixis.data.collate import CaptionEncoder, EncodedExample, RegionSource, collate, encode_example
 from deixis.data.open import open_dataset
 from deixis.errors import DeixisError
@@ -99,7 +99,7 @@ def regions(name: str, count: int = 3) -> Regions:
     )
 
 
-def regions_of(*names: str) -> object:
+def regions_of(*names: str) -> RegionBatch:
     from deixis.data.pad import pad_regions
 
     return pad_regions([regions(name) for name in names], list(names))

@@ -23,7 +23,7 @@ def test_an_epoch_holds_every_image_once_in_even_batches(count: int, batch: int,
 
 def test_order_depends_on_seed_stage_and_epoch_alone() -> None:
     def order(seed: int, stage: int, epoch: int) -> list[int]:
-        return np.concatenate(Sampler(50, 8, seed=seed, stage=stage).batches(epoch)).tolist()
+        return [int(row) for batch in Sampler(50, 8, seed=seed, stage=stage).batches(epoch) for row in batch]
 
     assert order(1, 0, 0) == order(1, 0, 0)
     assert len({tuple(order(*key)) for key in [(1, 0, 0), (2, 0, 0), (1, 1, 0), (1, 0, 1)]}) == 4

@@ -43,7 +43,7 @@ log_every: 1
 def grid_regions(pixels: np.ndarray, fingerprint: str = FINGERPRINT) -> Regions:
     """Nine cells and the whole photo, each described by the mean and spread of its colours in quarters."""
     height, width = pixels.shape[:2]
-    xs, ys = np.linspace(0, width, 4).astype(int), np.linspace(0, height, 4).astype(int)
+    xs, ys = np.linspace(0, width, 4).astype(int).tolist(), np.linspace(0, height, 4).astype(int).tolist()
     boxes = [(xs[c], ys[r], xs[c + 1], ys[r + 1]) for r in range(3) for c in range(3)] + [(0, 0, width, height)]
 
     def describe(box: tuple[int, int, int, int]) -> np.ndarray:
@@ -51,7 +51,7 @@ def grid_regions(pixels: np.ndarray, fingerprint: str = FINGERPRINT) -> Regions:
         parts = [part for half in np.array_split(cut, 2) for part in np.array_split(half, 2, axis=1)]
         return np.concatenate([np.concatenate([p.mean((0, 1)), p.std((0, 1))]) for p in parts])
 
-    features = torch.tensor(np.stack([describe(tuple(map(int, box))) for box in boxes]), dtype=torch.float16)
+    features = torch.tensor(np.stack([describe(box) for box in boxes]), dtype=torch.float16)
     return Regions(
         boxes=torch.tensor(boxes, dtype=torch.float32),
         features=features,
