@@ -92,7 +92,7 @@ def test_infoground_trains_and_is_measured(photos: Path, grid_store: Path, tmp_p
     assert isinstance(loaded.grounder(), InfoGround)
     options = EvaluationOptions("val", store=str(grid_store), limit=12, replicates=20)
     report = evaluate(loaded, str(photos), options).report()
-    assert [section.name.split()[0] for section in report.sections] == ["any-box", "merged-box"]
+    assert [section.protocol.split()[0] for section in report.sections] == ["any-box", "merged-box"]
 
 
 def test_the_moving_average_is_over_neighbours() -> None:
