@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
-EXTRAS := train,java,onnx,hf,ray,dev
+EXTRAS := train,java,onnx,hf,ray,imports,dev
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test check bench format clean
@@ -23,7 +23,7 @@ demo: $(STAMP) ## Draw what Deixis sees in an example photo
 	@$(BIN)/python examples/demo.py
 
 test: $(STAMP) ## Run all tests
-	$(BIN)/pytest
+	$(BIN)/pytest -n 2
 
 check: $(STAMP) ## ruff, ruff format, mypy --strict
 	$(BIN)/ruff check .
