@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from deixis.regions.proposals import ProposalHead, cells_of, decode
 from deixis.regions.pyramid import Pyramid, Separable
 from deixis.regions.roi import roi_align
-from deixis.regions.trunk import LEVEL_CHANNELS, Trunk
+from deixis.regions.trunk import LEVEL_CHANNELS, Trunk, pointwise
 
 GEOMETRY = 8  # numbers that say where a box lies and how large it is
 
@@ -103,6 +103,7 @@ class LiteNetwork(nn.Module):
         pyramid = self.pyramid(levels)
         scores, offsets = self.proposals(pyramid)
         cells = cells_of(pixels.shape[-2], pixels.shape[-1], pixels.device)
-        describing = self.middle(levels[1]) + F.interpolate(self.coarse(levels[2]), scale_factor=2.0, mode="nearest")
+        above = F.interpolate(pointwise(self.coarse, levels[2]), scale_factor=2.0, mode="nearest")
+        describing = pointwise(self.middle, levels[1]) + above
         describing = self.blend(F.relu(describing))
         return Dense(scores, decode(offsets, cells), describing.float(), pyramid[0].float())

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from deixis.regions.pyramid import STRIDES, Separable
+from deixis.regions.trunk import pointwise
 
 KINDS = ("thing", "lying", "standing")
 THING, LYING, STANDING = range(3)
@@ -83,6 +84,6 @@ class ProposalHead(nn.Module):
         for level, tower, score, offset in zip(pyramid, self.towers, self.scores, self.offsets, strict=True):
             batch = len(level)
             x = tower(level)
-            scores.append(score(x).permute(0, 2, 3, 1).reshape(batch, -1, len(KINDS)))
-            offsets.append(offset(x).permute(0, 2, 3, 1).reshape(batch, -1, len(KINDS), 4))
+            scores.append(pointwise(score, x).permute(0, 2, 3, 1).reshape(batch, -1, len(KINDS)))
+            offsets.append(pointwise(offset, x).permute(0, 2, 3, 1).reshape(batch, -1, len(KINDS), 4))
         return torch.cat(scores, 1).float(), torch.cat(offsets, 1).float()

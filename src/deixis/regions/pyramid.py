@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from deixis.regions.trunk import LEVEL_CHANNELS
+from deixis.regions.trunk import LEVEL_CHANNELS, pointwise
 
 STRIDES = (8, 16, 32, 64)
 
@@ -21,7 +22,7 @@ class Separable(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Filter and mix a map, (B, width, H, W) -> the same."""
-        y = F.relu(self.mix(self.filter(x)))
+        y = F.relu(pointwise(self.mix, self.filter(x)), inplace=not torch.is_grad_enabled())
         return x + y if self.shortcut else y
 
 
@@ -35,7 +36,7 @@ class Pyramid(nn.Module):
 
     def forward(self, levels: tuple[Tensor, Tensor, Tensor]) -> list[Tensor]:
         """Take the trunk's three maps; give four (B, width, ceil(H/stride), ceil(W/stride))."""
-        fine, middle, coarse = (lateral(level) for lateral, level in zip(self.lateral, levels, strict=True))
+        fine, middle, coarse = (pointwise(conv, level) for conv, level in zip(self.lateral, levels, strict=True))
         middle = middle + F.interpolate(coarse, scale_factor=2.0, mode="nearest")
         fine = fine + F.interpolate(middle, scale_factor=2.0, mode="nearest")
         huge = F.avg_pool2d(coarse, 2, ceil_mode=True)

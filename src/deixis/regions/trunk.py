@@ -31,6 +31,16 @@ LEVEL_CHANNELS = (40, 112, 320)  # of the maps at strides 8, 16 and 32
 BATCH_NORM_EPSILON = 1e-3
 
 
+def pointwise(conv: nn.Conv2d, x: Tensor) -> Tensor:
+    """A 1x1 convolution as a matrix product over channels-last pixels: much quicker than torch's own on one thread."""
+    return F.linear(x.permute(0, 2, 3, 1), conv.weight.flatten(1), conv.bias).permute(0, 3, 1, 2)
+
+
+def relu6(x: Tensor) -> Tensor:
+    """ReLU6, in place where no gradient is asked for: fresh memory costs as much as the arithmetic."""
+    return F.relu6(x, inplace=not torch.is_grad_enabled())
+
+
 class SameConv(nn.Conv2d):
     """Convolution padded as TensorFlow's SAME: with stride 2 on an even side, the odd pixel goes right and below."""
 
@@ -41,8 +51,8 @@ class SameConv(nn.Conv2d):
 
     def forward(self, input: Tensor) -> Tensor:
         """Convolve, (B, wide, H, W) -> (B, out, ceil(H/stride), ceil(W/stride))."""
-        if self.kernel_size == (1, 1):  # as a matrix product: much quicker than a convolution on one thread
-            return F.linear(input.permute(0, 2, 3, 1), self.weight.flatten(1), self.bias).permute(0, 3, 1, 2)
+        if self.kernel_size == (1, 1):
+            return pointwise(self, input)
         if self.outer is not None:
             input = F.pad(input, self.outer)
         return super().forward(input)
@@ -61,14 +71,14 @@ class InvertedResidual(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Transform a map, (B, wide, H, W) -> (B, out, H/stride, W/stride)."""
-        inner = x if self.expand is None else F.relu6(self.expand(x))
+        inner = x if self.expand is None else relu6(self.expand(x))
         if (
             inner.requires_grad
         ):  # the backward pass of a depthwise convolution is far slower in bfloat16 than in float32
             with torch.autocast("cpu", enabled=False):
-                inner = F.relu6(self.filter(inner.float()))
+                inner = relu6(self.filter(inner.float()))
         else:
-            inner = F.relu6(self.filter(inner))
+            inner = relu6(self.filter(inner))
         out: Tensor = self.project(inner)
         return x + out if self.shortcut else out
 
@@ -89,7 +99,7 @@ class Trunk(nn.Module):
 
     def forward(self, pixels: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Take pixels 0-255 (B, 3, H, W); give (B, 40, H/8, W/8), (B, 112, H/16, W/16), (B, 320, H/32, W/32)."""
-        x = F.relu6(self.stem((pixels - 127.0) / 128.0))
+        x = relu6(self.stem((pixels - 127.0) / 128.0))
         levels: list[Tensor] = []
         for at, block in enumerate(self.blocks):
             x = block(x)
