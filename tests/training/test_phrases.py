@@ -133,3 +133,17 @@ def test_validation_needs_boxes(photos: Path, grid_store: Path) -> None:
     data = load_data(recipe, 1)
     with pytest.raises(DeixisError, match="no phrase of the validation split has a box"):
         PhraseValidation(ValidationRecipe("phrases"), replace(data, validation_examples=()))
+
+
+def test_validation_images_may_come_from_another_dataset(photos: Path, grid_store: Path) -> None:
+    from deixis.training.dataset import load_data
+    from deixis.training.recipe import DataRecipe, Source
+
+    other = Source(str(photos), str(grid_store), "val", limit=3)
+    recipe = DataRecipe(str(photos), str(grid_store), limit=4, parse=False, min_count=1, validation_from=other)
+    data = load_data(recipe, 1)
+    held_out = [example.id for example in data.validation_examples]
+    assert held_out == list(open_dataset(photos).ids("val")[:3])
+    assert data.validation is not None
+    assert [example.id for example in data.validation.examples] == held_out
+    assert len(data.train) == 4
