@@ -38,6 +38,9 @@ class AnswerOptions:
 class WordGrounder(nn.Module):
     """A grounder that scores each word against each region of its image. A subclass gives the scores and the match."""
 
+    reads_relations = False
+    """Whether relations between phrases change its answers, so that sentences should be parsed first."""
+
     def __init__(self, vocabulary: Vocabulary, answers: AnswerOptions) -> None:
         super().__init__()
         self.vocabulary = vocabulary
@@ -70,6 +73,12 @@ class WordGrounder(nn.Module):
         if self.answers.regionness and regions.regionness is not None:
             pooled = pooled + self.answers.regionness * regions.regionness[image].clamp(min=1e-6).log()
         return pooled.masked_fill(~regions.mask[image], -torch.inf)
+
+    def ranked_boxes(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """Return the score of every region for every phrase, (P, N), and its box, (P, N, 4); subclasses may move it."""
+        logits = self.phrase_logits(batch)
+        assert batch.phrases is not None
+        return logits, batch.regions.boxes[batch.image_of[batch.phrases.caption]]
 
     @torch.no_grad()
     def ground(self, regions: Regions, sentence: Sentence, phrases: Sequence[int] | None = None) -> GroundedPhrases:

@@ -22,6 +22,7 @@ REGISTRY: dict[Kind, dict[str, str]] = {
     "model": {
         "captioner": "deixis.captioning.captioner:Captioner",
         "infoground": "deixis.grounding.infoground:InfoGround",
+        "reir": "deixis.grounding.reir:Reir",
         "masked_language_model": "deixis.text.masked_model:MaskedLanguageModel",
     },
     "objective": {
@@ -35,11 +36,17 @@ REGISTRY: dict[Kind, dict[str, str]] = {
         "self_critical": "deixis.captioning.objectives.self_critical:SelfCritical",
         "image_contrast": "deixis.grounding.objectives.info_nce:ImageContrast",
         "language_contrast": "deixis.grounding.objectives.info_nce:LanguageContrast",
+        "reconstruction": "deixis.grounding.objectives.reconstruction:Reconstruction",
+        "visual_consistency": "deixis.grounding.objectives.visual_consistency:VisualConsistency",
+        "phrase_ranking": "deixis.grounding.objectives.phrase_ranking:PhraseRanking",
+        "self_taught": "deixis.grounding.objectives.self_taught:SelfTaught",
+        "relation_classification": "deixis.grounding.objectives.relation_classification:RelationClassification",
         "masked_words": "deixis.grounding.objectives.masked_words:MaskedWords",
     },
     "grounder": {  # by the kind of model: what makes a grounder of it
         "captioner": "deixis.captioning.as_grounder:CaptionerGrounder",
         "infoground": "deixis.training.phrases:as_grounder",
+        "reir": "deixis.training.phrases:as_grounder",
     },
     "validation": {
         "captions": "deixis.training.validate:CaptionValidation",
@@ -48,6 +55,7 @@ REGISTRY: dict[Kind, dict[str, str]] = {
     "evaluation": {  # by the kind of model: what ``deixis evaluate`` measures
         "captioner": "deixis.training.evaluate:evaluate_captioner",
         "infoground": "deixis.training.phrases:evaluate_phrases",
+        "reir": "deixis.training.phrases:evaluate_phrases",
     },
 }
 """Names and where they live (``module:attribute``); imported when a recipe uses them."""

@@ -21,8 +21,10 @@ from deixis.grounding.infoground import InfoGround, content_words
 from deixis.grounding.objectives.info_nce import ImageContrastOptions, at_most, image_losses
 from deixis.metrics.phrases import ANY_BOX, DEPTHS, PROTOCOLS, PhraseCase, score_phrases
 from deixis.metrics.sections import phrase_section
+from deixis.text.relations import RelationVocabulary
 from deixis.text.vocabulary import Vocabulary
 from deixis.training.dataset import TrainingData
+from deixis.training.parses import with_parses
 from deixis.training.recipe import ValidationRecipe
 from deixis.types import Box, Example, Phrase, Sentence
 
@@ -45,7 +47,8 @@ def phrase_cases(
     device: torch.device | str = "cpu",
 ) -> list[PhraseCase]:
     """Rank the regions of every annotated phrase. A phrase the model knows no word of has no ranked box: a miss."""
-    encoder = CaptionEncoder(vocabulary, LONGEST_SENTENCE, supervision=True, label=_number)
+    # which predicate a relation has does not matter here, only whom it joins
+    encoder = CaptionEncoder(vocabulary, LONGEST_SENTENCE, RelationVocabulary(()), supervision=True, label=_number)
     cases: list[PhraseCase] = []
     for first in range(0, len(examples), batch):
         part = [example for example in examples[first : first + batch] if example.captions]
@@ -53,16 +56,16 @@ def phrase_cases(
             continue
         encoded = [encode_example(example, encoder) for example in part]
         regions = source.regions([example.id for example in part])
-        logits = model.phrase_logits(collate(encoded, regions).to(device)).cpu()  # (P, N)
+        logits, boxes = (part.cpu() for part in model.ranked_boxes(collate(encoded, regions).to(device)))  # (P, N)
         best = torch.topk(logits, min(DEPTHS[-1], logits.shape[1]), dim=1)
-        rows = zip(best.values.tolist(), best.indices.tolist(), strict=True)
-        for image, (example, numbers) in enumerate(zip(part, encoded, strict=True)):
-            boxes = regions.boxes[image].tolist()
+        best_boxes = boxes.gather(1, best.indices.unsqueeze(-1).expand(-1, -1, 4))  # (P, 10, 4)
+        rows = zip(best.values.tolist(), best_boxes.tolist(), strict=True)
+        for example, numbers in zip(part, encoded, strict=True):
             for sentence, caption in zip(example.captions, numbers.captions, strict=True):
                 ranked: dict[int, tuple[Box, ...]] = {}
-                for phrase, (values, order) in zip(caption.phrases, rows, strict=False):
+                for phrase, (values, places) in zip(caption.phrases, rows, strict=False):
                     ranked[phrase.label] = tuple(
-                        _box(boxes[at]) for value, at in zip(values, order, strict=True) if math.isfinite(value)
+                        _box(box) for value, box in zip(values, places, strict=True) if math.isfinite(value)
                     )
                 cases += [
                     PhraseCase(example.id, _text(sentence, phrase), phrase.boxes, ranked.get(at, ()), phrase.types)
@@ -125,6 +128,8 @@ def evaluate_phrases(work: Evaluation) -> None:
     if not isinstance(model, WordGrounder):
         raise DeixisError(f"{work.loaded.name} is no grounder of words")
     options = work.options
+    if model.reads_relations:
+        work.examples = tuple(with_parses(work.examples))
     began = time.perf_counter()
     cases = phrase_cases(
         model,

@@ -105,7 +105,7 @@ def build_model(recipe: Recipe, data: TrainingData) -> tuple[nn.Module, ModelCon
         sizes=asdict(sizes),
         classes=data.classes,
     )
-    model = _model(config, data.vocabulary)
+    model = _model(config, data.vocabulary, store.class_names)
     start = getattr(model, "start", None)
     if start is not None:  # what a new model takes over from others; a loaded one carries it in its own weights
         start()
@@ -124,7 +124,7 @@ def load_model(folder: Path) -> tuple[nn.Module, Vocabulary, ModelConfig]:
     return model.eval(), vocabulary, config
 
 
-def _model(config: ModelConfig, vocabulary: Vocabulary) -> nn.Module:
+def _model(config: ModelConfig, vocabulary: Vocabulary, detector_classes: tuple[str, ...] = ()) -> nn.Module:
     component = config.recipe.model
     try:
         sizes = InputSizes(**config.sizes)
@@ -138,6 +138,7 @@ def _model(config: ModelConfig, vocabulary: Vocabulary) -> nn.Module:
         sizes=sizes,
         vocabulary=vocabulary,
         classes=config.classes,
+        detector_classes=detector_classes,
     )
     return model
 
