@@ -134,11 +134,15 @@ def test_a_missing_package_and_a_missing_model_are_told(
 @pytest.fixture(scope="module")
 def tiny_bert(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A BERT of transformers with few weights and a tokeniser that cuts words into pieces."""
-    transformers = pytest.importorskip("transformers")
+    transformers, tokenizers = pytest.importorskip("transformers"), pytest.importorskip("tokenizers")
     folder = tmp_path_factory.mktemp("bert")
     tokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "dog", "cat", "skate", "##board", "##er", "runs"]
     vocabulary = {token: at for at, token in enumerate(tokens)}
-    transformers.BertTokenizer(vocab=vocabulary).save_pretrained(folder)
+    cut = tokenizers.Tokenizer(tokenizers.models.WordPiece(vocabulary, unk_token="[UNK]"))
+    cut.pre_tokenizer = tokenizers.pre_tokenizers.BertPreTokenizer()
+    cut.post_processor = tokenizers.processors.BertProcessing(("[SEP]", 3), ("[CLS]", 2))
+    names = {f"{name.lower()}_token": f"[{name}]" for name in ("PAD", "UNK", "CLS", "SEP", "MASK")}
+    transformers.PreTrainedTokenizerFast(tokenizer_object=cut, **names).save_pretrained(folder)
     config = transformers.BertConfig(
         vocab_size=len(tokens), hidden_size=8, num_hidden_layers=1, num_attention_heads=2, intermediate_size=16
     )
