@@ -125,7 +125,7 @@ class Reir(WordGrounder):
         inside = phrase_words(batch.phrases, batch.words.shape[1])
         phrase = self.read.pooled(self.read(batch), inside, caption)  # (P, D)
         regions, image = batch.regions, batch.image_of[caption]
-        objects = self.see(regions.features, regions.boxes, regions.sizes.unsqueeze(1), regions.mask)  # (B, N, D)
+        objects = self._objects(batch)
         mask = regions.mask[image]  # (P, N)
         prior = self.prior(batch, self._prior_words(batch), caption)  # (P, N)
         scores = self.coarse.score.shared(phrase, objects, image).squeeze(-1) * prior  # equations 2 and 4
@@ -209,27 +209,15 @@ class Reir(WordGrounder):
 
     def word_scores(self, batch: Batch) -> Tensor:
         """Return coarse scores of single words, each taken as a phrase of one word, (C, T, N)."""
-        states, real = self.read(batch), real_words(batch)
-        objects = self._objects(batch)
-        captions, places = real.nonzero().unbind(1)
-        parts = [
-            self._words(batch, states, objects, captions[at : at + AT_ONCE], places[at : at + AT_ONCE])
-            for at in range(0, len(captions), AT_ONCE)
-        ]
-        out = objects.new_zeros(*real.shape, objects.shape[1])
-        if parts:
-            out[captions, places] = torch.cat(parts)
-        return out.masked_fill(~batch.regions.mask[batch.image_of].unsqueeze(1), -torch.inf)
+        return self._word_scores(batch, self.read(batch), self._objects(batch))
 
     def match(self, batch: Batch) -> Tensor:
         """Return how well the nouns and adjectives of each caption fit what they attend to in its image, (C,)."""
-        known = real_words(batch) & (batch.words != UNKNOWN)
-        content = known & self._content(batch)
-        content = torch.where(content.any(1, keepdim=True), content, real_words(batch))
-        looks = attention(self.word_scores(batch).clamp(min=-1e9), batch.regions.mask[batch.image_of].unsqueeze(1))
-        seen = looks @ self._objects(batch)[batch.image_of]  # (C, T, D)
-        states: Tensor = self.read(batch)
-        fits = self.fit(states, seen)
+        real, states, objects = real_words(batch), self.read(batch), self._objects(batch)
+        content = real & (batch.words != UNKNOWN) & self._content(batch)
+        content = torch.where(content.any(1, keepdim=True), content, real)
+        looks = torch.softmax(self._word_scores(batch, states, objects), -1)
+        fits = self.fit(states, looks @ objects[batch.image_of])  # (C, T)
         return (fits * content).sum(1) / content.sum(1).clamp(min=1)
 
     def fit(self, phrase: Tensor, seen: Tensor) -> Tensor:
@@ -270,10 +258,17 @@ class Reir(WordGrounder):
             tuple(answers.get(at) or unknown_phrase(regions, sentence, sentence.phrases[at]) for at in wanted),
         )
 
-    def _words(self, batch: Batch, states: Tensor, objects: Tensor, caption: Tensor, place: Tensor) -> Tensor:
-        inside = torch.arange(states.shape[1], device=place.device) == place.unsqueeze(1)  # (M, T)
-        scores: Tensor = self.coarse.score.shared(states[caption, place], objects, batch.image_of[caption]).squeeze(-1)
-        return scores * self.prior(batch, inside, caption)
+    def _word_scores(self, batch: Batch, states: Tensor, objects: Tensor) -> Tensor:
+        real = real_words(batch)
+        captions, places = real.nonzero().unbind(1)
+        out = objects.new_zeros(*real.shape, objects.shape[1])
+        parts = []
+        for caption, place in zip(torch.split(captions, AT_ONCE), torch.split(places, AT_ONCE), strict=True):
+            inside = torch.arange(states.shape[1], device=place.device) == place.unsqueeze(1)  # (M, T)
+            scores = self.coarse.score.shared(states[caption, place], objects, batch.image_of[caption]).squeeze(-1)
+            parts.append(scores * self.prior(batch, inside, caption))
+        out[captions, places] = torch.cat(parts)
+        return out.masked_fill(~batch.regions.mask[batch.image_of].unsqueeze(1), -torch.inf)
 
     def _values(self, level: Level) -> Tensor:
         """Return what equation 11 multiplies, weights in logarithms, (P, M)."""
