@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import shutil
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from deixis.data.collate import RegionSource
 from deixis.data.open import open_dataset
 from deixis.errors import BadFileError, DeixisError
 from deixis.grounding.infoground import InfoGround, InfoGroundConfig
+from deixis.home import cache_home
 from deixis.metrics.phrases import ANY_BOX, score_phrases
 from deixis.regions.store import RegionStore
 from deixis.text.vocabulary import Vocabulary
@@ -25,18 +27,28 @@ from deixis.training.recipe_files import find_recipe, load_recipe
 from deixis.training.run import Run
 from deixis.training.train import train
 
+WORDS = """
+about: {{title: A small masked language model}}
+data: {{dataset: {photos}, store: none, limit: 12, min_count: 1, validation: null}}
+model: {{kind: masked_language_model, width: 16, layers: 1, heads: 2}}
+stages:
+  - {{name: guess, epochs: 2, batch: 4, objectives: [masked_words], optimizer: {{lr: 5e-3}}}}
+"""
+
 RECIPE = """
 about: {{title: A small InfoGround}}
 data: {{dataset: {photos}, store: {store}, limit: 12, regions: 9, min_count: 1, captions: 1}}
 model:
   kind: infoground
   width: 16
-  encoder: {{kind: contextual, pretrained: false, width: 16, layers: 1, heads: 2}}
+  encoder: {{kind: contextual, weights: {words}, width: 16, layers: 1, heads: 2}}
 stages:
   - name: contrast
     epochs: 2
     batch: 6
-    objectives: [image_contrast, {{kind: language_contrast, negatives: random}}]
+    objectives:
+      - image_contrast
+      - {{kind: language_contrast, negatives: re-ranked, candidates: 8, keep: 5, language_model: {words}}}
     optimizer: {{lr: 1e-3}}
 validation: {{kind: phrases, metric: pointing, samples: 0}}
 log_every: 1
@@ -68,9 +80,13 @@ def test_phrases_are_ranked_as_one_by_one(photos: Path, grid_store: Path) -> Non
 
 @pytest.mark.recipe
 def test_infoground_trains_and_is_measured(photos: Path, grid_store: Path, tmp_path: Path) -> None:
-    path = tmp_path / "small.yaml"
-    path.write_text(RECIPE.format(photos=photos, store=grid_store))
+    words, path = tmp_path / "words.yaml", tmp_path / "small.yaml"
+    words.write_text(WORDS.format(photos=photos))
+    train(load_recipe(words), tmp_path / "words", tensorboard=False)
+    path.write_text(RECIPE.format(photos=photos, store=grid_store, words=tmp_path / "words"))
     trained = train(load_recipe(path), tmp_path / "run", tensorboard=False)
+    shutil.rmtree(tmp_path / "words")  # the grounder carries its encoder along
+    assert len(list((cache_home() / "negatives").iterdir())) == 1
     assert set(trained.mean) == {"R@1", "R@5", "R@10", "pointing", "bound"}
     assert trained.mean["bound"] <= math.log(12)
     assert trained.mean["R@1"] <= trained.mean["R@5"] <= trained.mean["R@10"]
