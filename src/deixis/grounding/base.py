@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -14,8 +14,9 @@ from deixis.data.pad import pad_regions
 from deixis.errors import DeixisError
 from deixis.grounding.answer import grounded, ranked_phrase, unknown_phrase
 from deixis.grounding.pooling import PhrasePooling, phrase_scores
+from deixis.text.relations import RelationVocabulary
 from deixis.text.vocabulary import END, PAD, Vocabulary
-from deixis.types import GroundedPhrases, Regions, Sentence
+from deixis.types import GroundedPhrase, GroundedPhrases, Regions, Sentence
 
 LONGEST_SENTENCE = 60
 """Words of a sentence that are read when answering; captions are rarely longer than 30."""
@@ -82,29 +83,44 @@ class WordGrounder(nn.Module):
 
     @torch.no_grad()
     def ground(self, regions: Regions, sentence: Sentence, phrases: Sequence[int] | None = None) -> GroundedPhrases:
-        """Find the boxes of a sentence's phrases, all or those at the given indices."""
-        wanted = range(len(sentence.phrases)) if phrases is None else phrases
+        """Find the boxes of a sentence's phrases, all or those at the given indices.
+
+        The sentence is read once with all its phrases and relations, also those that are not asked for.
+        """
+        wanted = tuple(range(len(sentence.phrases)) if phrases is None else phrases)
         for at in wanted:
             if not 0 <= at < len(sentence.phrases):
                 raise DeixisError(f"phrase {at} does not exist: the sentence has {len(sentence.phrases)}")
-        encoder = CaptionEncoder(self.vocabulary, LONGEST_SENTENCE)
-        captions, known = [], []
-        for at in wanted:  # a caption per phrase: one that the encoder drops must not shift the others
-            caption = encoder(replace(sentence, phrases=(sentence.phrases[at],), relations=()))
-            known.append(bool(caption.phrases))
-            if caption.phrases:
-                captions.append(caption)
-        rows: Iterator[Tensor] = iter(())
-        if captions:
-            batch = collate([EncodedExample("", tuple(captions), (sentence.text,))], pad_regions([regions]))
-            rows = iter(self.phrase_logits(batch)[:, : len(regions)])
-        answers = [
-            ranked_phrase(regions, sentence, sentence.phrases[at], next(rows), self.answers.ranked)
-            if fits
-            else unknown_phrase(regions, sentence, sentence.phrases[at])
-            for at, fits in zip(wanted, known, strict=True)
-        ]
-        return grounded(sentence, regions, tuple(answers))
+        numbers = {id(phrase): at for at, phrase in enumerate(sentence.phrases)}
+        caption = CaptionEncoder(
+            self.vocabulary,
+            LONGEST_SENTENCE,
+            RelationVocabulary(()),  # which predicate does not matter here, only who is joined
+            supervision=True,
+            label=lambda _, phrase: numbers[id(phrase)],  # the encoder drops some: each says which it is
+        )(sentence)
+        rows = {phrase.label: row for row, phrase in enumerate(caption.phrases)}
+        answers: dict[int, GroundedPhrase] = {}
+        if any(at in rows for at in wanted):
+            batch = collate([EncodedExample("", (caption,), (sentence.text,))], pad_regions([regions]))
+            logits, boxes = self.ranked_boxes(batch.to(same_device(self)))
+            logits, boxes = logits[:, : len(regions)].cpu(), boxes[:, : len(regions)].to(regions.boxes)
+            for at in wanted:
+                if at in rows:
+                    moved = replace(regions, boxes=boxes[rows[at]])
+                    answers[at] = ranked_phrase(
+                        moved, sentence, sentence.phrases[at], logits[rows[at]], self.answers.ranked
+                    )
+        return grounded(
+            sentence,
+            regions,
+            tuple(answers.get(at) or unknown_phrase(regions, sentence, sentence.phrases[at]) for at in wanted),
+        )
+
+
+def same_device(module: nn.Module) -> torch.device:
+    """Return where a model lives; the CPU for one without weights."""
+    return next((weight.device for weight in module.parameters()), torch.device("cpu"))
 
 
 def real_words(batch: Batch) -> Tensor:

@@ -16,20 +16,15 @@ from torch import Tensor, nn
 
 from deixis.captioning.config import InputSizes
 from deixis.data.batch import Batch, WordKind
-from deixis.data.collate import CaptionEncoder, EncodedExample, collate
-from deixis.data.pad import pad_regions
 from deixis.errors import DeixisError
-from deixis.grounding.answer import grounded, ranked_phrase, unknown_phrase
-from deixis.grounding.base import LONGEST_SENTENCE, AnswerOptions, WordGrounder, real_words
+from deixis.grounding.base import AnswerOptions, WordGrounder, real_words
 from deixis.grounding.label_prior import LabelPriorConfig, label_table, phrase_words, region_labels
 from deixis.grounding.object_graph import ObjectGraph, gate_scale, neighbours
 from deixis.grounding.pair_networks import Matching, Regression, attention
 from deixis.grounding.refinement import move
 from deixis.grounding.reir_features import Form, PhraseFeatures, RegionFeatures
 from deixis.grounding.reir_pass import Level, Refined, ReirPass
-from deixis.text.relations import RelationVocabulary
 from deixis.text.vocabulary import UNKNOWN, Vocabulary
-from deixis.types import GroundedPhrases, Regions, Sentence
 
 AT_ONCE = 1024
 """Words scored together when single words are asked for."""
@@ -224,39 +219,6 @@ class Reir(WordGrounder):
         """Return how well phrases fit what they see, in the space of the ranking loss, (..., D), (..., D) -> (...)."""
         products: Tensor = (self.match_phrase(phrase) * self.match_object(seen)).sum(-1)
         return products / math.sqrt(self.config.match_width)
-
-    @torch.no_grad()
-    def ground(self, regions: Regions, sentence: Sentence, phrases: Sequence[int] | None = None) -> GroundedPhrases:
-        """Find the boxes of a sentence's phrases. All phrases take part in the graph, also those not asked for."""
-        wanted = tuple(range(len(sentence.phrases)) if phrases is None else phrases)
-        for at in wanted:
-            if not 0 <= at < len(sentence.phrases):
-                raise DeixisError(f"phrase {at} does not exist: the sentence has {len(sentence.phrases)}")
-        numbers = {id(phrase): at for at, phrase in enumerate(sentence.phrases)}
-        caption = CaptionEncoder(
-            self.vocabulary,
-            LONGEST_SENTENCE,
-            RelationVocabulary(()),  # which predicate does not matter here, only who is joined
-            supervision=True,
-            label=lambda _, phrase: numbers[id(phrase)],
-        )(sentence)
-        rows = {phrase.label: row for row, phrase in enumerate(caption.phrases)}
-        answers = {}
-        if rows:
-            batch = collate([EncodedExample("", (caption,), (sentence.text,))], pad_regions([regions]))
-            logits, boxes = self.ranked_boxes(batch.to(self.moves.device))
-            count = len(regions)
-            for at in wanted:
-                if at in rows:
-                    own = rows[at]
-                    moved = replace(regions, boxes=boxes[own, :count].to(regions.boxes))
-                    phrase, scores = sentence.phrases[at], logits[own, :count].cpu()
-                    answers[at] = ranked_phrase(moved, sentence, phrase, scores, self.answers.ranked)
-        return grounded(
-            sentence,
-            regions,
-            tuple(answers.get(at) or unknown_phrase(regions, sentence, sentence.phrases[at]) for at in wanted),
-        )
 
     def _word_scores(self, batch: Batch, states: Tensor, objects: Tensor) -> Tensor:
         real = real_words(batch)

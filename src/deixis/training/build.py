@@ -21,6 +21,7 @@ Kind = Literal["model", "objective", "grounder", "validation", "evaluation"]
 REGISTRY: dict[Kind, dict[str, str]] = {
     "model": {
         "captioner": "deixis.captioning.captioner:Captioner",
+        "scan": "deixis.grounding.scan:Scan",
         "infoground": "deixis.grounding.infoground:InfoGround",
         "reir": "deixis.grounding.reir:Reir",
         "masked_language_model": "deixis.text.masked_model:MaskedLanguageModel",
@@ -34,6 +35,7 @@ REGISTRY: dict[Kind, dict[str, str]] = {
         "attention_consistency": "deixis.captioning.objectives.attention_consistency:AttentionConsistency",
         "distillation": "deixis.captioning.objectives.distillation:Distillation",
         "self_critical": "deixis.captioning.objectives.self_critical:SelfCritical",
+        "matching": "deixis.grounding.objectives.matching:Matching",
         "image_contrast": "deixis.grounding.objectives.info_nce:ImageContrast",
         "language_contrast": "deixis.grounding.objectives.info_nce:LanguageContrast",
         "reconstruction": "deixis.grounding.objectives.reconstruction:Reconstruction",
@@ -45,6 +47,7 @@ REGISTRY: dict[Kind, dict[str, str]] = {
     },
     "grounder": {  # by the kind of model: what makes a grounder of it
         "captioner": "deixis.captioning.as_grounder:CaptionerGrounder",
+        "scan": "deixis.training.phrases:as_grounder",
         "infoground": "deixis.training.phrases:as_grounder",
         "reir": "deixis.training.phrases:as_grounder",
     },
@@ -54,6 +57,7 @@ REGISTRY: dict[Kind, dict[str, str]] = {
     },
     "evaluation": {  # by the kind of model: what ``deixis evaluate`` measures
         "captioner": "deixis.training.evaluate:evaluate_captioner",
+        "scan": "deixis.training.phrases:evaluate_phrases",
         "infoground": "deixis.training.phrases:evaluate_phrases",
         "reir": "deixis.training.phrases:evaluate_phrases",
     },
