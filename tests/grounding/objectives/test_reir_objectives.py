@@ -10,6 +10,7 @@ import torch.nn.functional as F
 
 from deixis.captioning.objectives.base import Context
 from deixis.data.batch import PhraseBatch, RelationBatch
+from deixis.grounding.objectives import phrase_ranking
 from deixis.grounding.objectives.phrase_ranking import PhraseRanking, caption_scores, ranking_losses
 from deixis.grounding.objectives.reconstruction import Reconstruction, ReconstructionOptions, phrase_targets
 from deixis.grounding.objectives.relation_classification import (
@@ -156,6 +157,45 @@ def test_ranking_compares_what_phrases_see_at_both_levels(cases: Any) -> None:
         total += float(ranking_losses(table, batch.image_of, 0.2).mean())
     assert total > 0
     assert float(PhraseRanking()(Context(model, batch))["ranking"]) == pytest.approx(total, rel=1e-4)
+
+
+def part(batch: Any, image: int) -> Any:
+    """One image of a batch with its captions, as one of two processes would see it."""
+    captions = (batch.image_of == image).nonzero().flatten()
+    phrases = torch.isin(batch.phrases.caption, captions)
+    spans = {name: getattr(batch.phrases, name)[phrases] for name in ("first", "last", "head")}
+    names = ("features", "boxes", "mask", "sizes", "objectness", "frame", "class_probs")
+    regions = replace(batch.regions, **{name: getattr(batch.regions, name)[image][None] for name in names})
+    related = torch.isin(batch.relations.subject, phrases.nonzero().flatten())
+    first = int(phrases.nonzero()[0])
+    return replace(
+        batch,
+        regions=regions,
+        words=batch.words[captions],
+        tags=batch.tags[captions],
+        image_of=torch.zeros(len(captions), dtype=torch.long),
+        phrases=PhraseBatch(caption=batch.phrases.caption[phrases] - int(captions[0]), **spans),
+        relations=RelationBatch(
+            batch.relations.subject[related] - first,
+            batch.relations.predicate[related],
+            batch.relations.object[related] - first,
+        ),
+    )
+
+
+@torch.no_grad()
+def test_two_processes_rank_as_one(cases: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    model, batch = cases.reir(), cases.batch()
+    whole = PhraseRanking()(Context(model, batch))["ranking"]
+    monkeypatch.setattr(phrase_ranking, "processes", lambda: 2)
+    sent: list[list[torch.Tensor]] = []
+    for image in (0, 1):  # what each process sends, in order
+        sent.append([])
+        monkeypatch.setattr(phrase_ranking, "gather_rows", lambda rows: sent[-1].append(rows) or rows)
+        PhraseRanking()(Context(model, part(batch, image)))
+    received = iter([torch.cat(rows) for rows in zip(*sent, strict=True)])
+    monkeypatch.setattr(phrase_ranking, "gather_rows", lambda rows: next(received))
+    torch.testing.assert_close(PhraseRanking()(Context(model, part(batch, 1)))["ranking"], whole)
 
 
 @torch.no_grad()
