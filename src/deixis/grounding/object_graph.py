@@ -16,13 +16,13 @@ from deixis.data.batch import RelationBatch
 Edges = Literal["attention", "uniform"]
 
 
-def neighbours(relations: RelationBatch | None, phrases: Tensor) -> Tensor:
-    """Return which phrases are joined by a relation, in either direction, (P, P); ``phrases`` has P rows."""
-    joined = torch.zeros(len(phrases), len(phrases), dtype=torch.bool, device=phrases.device)
-    if relations is not None:
-        joined[relations.subject, relations.object] = True
-        joined[relations.object, relations.subject] = True
-        joined.fill_diagonal_(False)
+def neighbours(relations: RelationBatch | None) -> Tensor:
+    """Return the pairs of phrases that a relation joins, each once and in both directions, (2, E)."""
+    if relations is None:
+        return torch.zeros(2, 0, dtype=torch.long)
+    one_way = torch.stack([relations.subject, relations.object])
+    edges = torch.cat([one_way, one_way.flip(0)], 1)
+    joined: Tensor = torch.unique(edges[:, edges[0] != edges[1]], dim=1)
     return joined
 
 
@@ -40,25 +40,28 @@ class ObjectGraph(nn.Module):
         self.edges, self.scale = edges, scale
         self.message = nn.Sequential(nn.Linear(width, width), nn.ReLU(), nn.Linear(width, width))
 
-    def forward(self, objects: Tensor, weights: Tensor, joined: Tensor) -> Tensor:
-        """Return x' of each phrase's proposals, from x (P, K, D), coarse attention (P, K) and joined (P, P)."""
+    def forward(self, objects: Tensor, weights: Tensor, edges: Tensor) -> Tensor:
+        """Return x' of each phrase's proposals, from x (P, K, D), coarse attention (P, K) and edges (2, E)."""
         seen = torch.einsum("pk,pkd->pd", weights, objects)  # equation 5
-        told = self.passed(seen, joined)
+        told = self.passed(seen, edges)
         return objects + weights.unsqueeze(-1) * told.unsqueeze(1)  # equation 8
 
-    def passed(self, seen: Tensor, joined: Tensor) -> Tensor:
+    def passed(self, seen: Tensor, edges: Tensor) -> Tensor:
         """Return z', each node with its neighbours' messages (equation 6), (P, D)."""
         messages: Tensor = self.message(seen)
-        return seen + self.edge_weights(messages, joined) @ messages
+        heard = self.edge_weights(messages, edges).unsqueeze(1) * messages[edges[1]]  # (E, D)
+        return seen.index_add(0, edges[0], heard)
 
-    def edge_weights(self, messages: Tensor, joined: Tensor) -> Tensor:
-        """Return omega (equation 7), (P, P); each row sums to 1, or to 0 for a node without neighbours."""
-        if self.edges == "uniform":
-            return joined.float() / joined.sum(1, keepdim=True).clamp(min=1)
-        products = messages @ messages.T / self.scale
-        # the smallest number and not -inf: a node without neighbours must not give NaN
-        weights = torch.softmax(products.masked_fill(~joined, torch.finfo(products.dtype).min), 1)
-        return weights * joined
+    def edge_weights(self, messages: Tensor, edges: Tensor) -> Tensor:
+        """Return omega of each edge (equation 7), (E,); those of the edges from one node sum to 1."""
+        node, other = edges
+        grown = messages.new_ones(len(node))
+        if self.edges == "attention":
+            products = (messages[node] * messages[other]).sum(1) / self.scale
+            lowest = products.new_full((len(messages),), -torch.inf)
+            grown = torch.exp(products - lowest.scatter_reduce(0, node, products.detach(), "amax")[node])
+        total = messages.new_zeros(len(messages)).index_add(0, node, grown)
+        return grown / total[node]
 
 
 def gate_scale(form: Literal["paper", "code"], width: int = 512) -> float:

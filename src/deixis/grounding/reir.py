@@ -150,7 +150,8 @@ class Reir(WordGrounder):
         else:
             objects = objects[kept]  # (P, K, D)
         if self.graph is not None:
-            objects = self.graph(objects, coarse.weights.gather(1, chosen), neighbours(batch.relations, image))
+            edges = neighbours(batch.relations).to(image.device)
+            objects = self.graph(objects, coarse.weights.gather(1, chosen), edges)
         scores = fine.score(first.phrase, objects).squeeze(-1) * prior.gather(1, chosen)  # equation 9
         offsets = None if fine.offset is None else fine.offset(first.phrase, objects)  # equation 10
         weights = attention(scores, mask)
