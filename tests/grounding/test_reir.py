@@ -41,7 +41,7 @@ def see(model: Reir, batch: Batch, image: int, region: int, box: torch.Tensor) -
     place = box / torch.tensor([width, height, width, height])
     area = (place[2] - place[0]) * (place[3] - place[1])
     raw = torch.cat([batch.regions.features[image, region], place, area[None]])
-    return (
+    seen: torch.Tensor = (
         model.see(
             batch.regions.features[image, region][None],
             box[None],
@@ -51,6 +51,7 @@ def see(model: Reir, batch: Batch, image: int, region: int, box: torch.Tensor) -
         if model.see.norm is not None
         else model.see.embed(raw).relu()
     )
+    return seen
 
 
 @FORMS
@@ -193,7 +194,7 @@ def test_batch_equals_single(cases: Any, form: str) -> None:
 
 def test_boxes_stay_until_the_step_of_the_recipe_and_move_from_then_on(cases: Any) -> None:
     model, batch = cases.reir(start=3), cases.batch()
-    original = batch.regions.boxes[batch.image_of[batch.phrases.caption]]  # type: ignore[union-attr]
+    original = batch.regions.boxes[batch.image_of[batch.phrases.caption]]
     model(batch, 2)
     assert not model.moves
     torch.testing.assert_close(model.ranked_boxes(batch)[1], original)
@@ -239,7 +240,7 @@ def test_the_lemma_prior_knows_its_labels(cases: Any) -> None:
     assert not model.labels[[0, 1, 2, 3, A, RED, MAN]].any()
     probs = torch.eye(3).repeat(2, 2, 1)[:, :4]
     labelled = replace(batch, regions=replace(batch.regions, class_probs=probs))
-    prior = model.prior(labelled, model._prior_words(labelled), labelled.phrases.caption)  # type: ignore[union-attr]
+    prior = model.prior(labelled, model._prior_words(labelled), labelled.phrases.caption)
     torch.testing.assert_close(prior[1], torch.tensor([1 / 3, 0, 0, 1 / 3]))  # "a red dog"
 
 

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+import deixis.regions
 from deixis.errors import BadFileError
 from deixis.interfaces import Extractor
 from deixis.regions.lite import CARD, WEIGHTS, LiteExtractor, load_lite, save_lite
@@ -160,7 +161,7 @@ def test_the_shipped_extractor(shared: Path) -> None:
     from deixis.images import load_image
 
     extractor = load_lite()
-    packaged = Path(__import__("deixis").__file__).parent / "weights" / "lite" / WEIGHTS
+    packaged = Path(deixis.regions.__path__[0]).parent / "weights" / "lite" / WEIGHTS
     assert packaged.stat().st_size <= 12_000_000
     folder = shared / "data" / "flickr8k-entities"
     dogs = [

@@ -31,8 +31,9 @@ LEVEL_CHANNELS = (40, 112, 320)  # of the maps at strides 8, 16 and 32
 BATCH_NORM_EPSILON = 1e-3
 
 
-def pointwise(conv: nn.Conv2d, x: Tensor) -> Tensor:
+def pointwise(conv: nn.Module, x: Tensor) -> Tensor:
     """A 1x1 convolution as a matrix product over channels-last pixels: much quicker than torch's own on one thread."""
+    assert isinstance(conv, nn.Conv2d)  # module lists forget what they hold
     return F.linear(x.permute(0, 2, 3, 1), conv.weight.flatten(1), conv.bias).permute(0, 3, 1, 2)
 
 

@@ -191,7 +191,12 @@ def test_two_processes_rank_as_one(cases: Any, monkeypatch: pytest.MonkeyPatch) 
     sent: list[list[torch.Tensor]] = []
     for image in (0, 1):  # what each process sends, in order
         sent.append([])
-        monkeypatch.setattr(phrase_ranking, "gather_rows", lambda rows: sent[-1].append(rows) or rows)
+
+        def send(rows: torch.Tensor) -> torch.Tensor:
+            sent[-1].append(rows)
+            return rows
+
+        monkeypatch.setattr(phrase_ranking, "gather_rows", send)
         PhraseRanking()(Context(model, part(batch, image)))
     received = iter([torch.cat(rows) for rows in zip(*sent, strict=True)])
     monkeypatch.setattr(phrase_ranking, "gather_rows", lambda rows: next(received))
