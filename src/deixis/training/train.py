@@ -9,6 +9,7 @@ from pathlib import Path
 
 import torch
 from accelerate import Accelerator, DistributedDataParallelKwargs
+from accelerate.state import AcceleratorState
 from accelerate.utils import broadcast_object_list
 from rich.console import Console
 
@@ -71,6 +72,7 @@ def train(
             raise DeixisError(f"{threads} threads cannot work: give 1 or more")
         torch.set_num_threads(threads)
     recipe = replace(recipe, precision=_precision(recipe.precision, path if seeds == 1 else None, resume=resume))
+    AcceleratorState._reset_state()  # it remembers the precision of the run before this one in the same process
     accelerator = Accelerator(
         mixed_precision="bf16" if recipe.precision == "bf16" else "no",
         kwargs_handlers=[DistributedDataParallelKwargs(find_unused_parameters=True)],
