@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import itertools
 import logging
-import pickle
 from collections.abc import Iterator
 from typing import Any
 
@@ -35,7 +34,7 @@ class _RayWorker:
             self.problem = str(error)
 
     def __call__(self, row: dict[str, Any]) -> dict[str, Any]:
-        task: Task = pickle.loads(row["task"])  # written by run_ray below
+        task: Task = row["task"]
         if self.problem:
             return {"number": task.number, "data": b"", "problem": self.problem}
         return {"number": task.number, "data": self.worker.run(task).data, "problem": ""}
@@ -65,7 +64,7 @@ def run_ray(
         ray.data.DataContext.get_current().enable_progress_bars = False
         logging.getLogger("ray.data").setLevel(logging.ERROR)
         while chunk := list(itertools.islice(tasks, TASKS_PER_ROUND)):
-            rows = [{"task": pickle.dumps(task)} for task in chunk]
+            rows = [{"task": task} for task in chunk]
             data = ray.data.from_items(rows, override_num_blocks=len(rows)).map(
                 _RayWorker,
                 fn_constructor_args=(settings, fingerprint, device),
