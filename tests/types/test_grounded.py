@@ -29,7 +29,8 @@ def words(draw: st.DrawFn, text: str) -> GroundedWord:
     boxes = tuple(draw(st.lists(box, max_size=3)))
     frames = tuple(draw(st.integers(0, 9)) for _ in boxes)
     flags = draw(st.tuples(st.booleans(), st.booleans()))
-    return GroundedWord(text[start:end], start, end, boxes, frames, draw(number), *flags)
+    presence = draw(st.none() | st.floats(0, 1))
+    return GroundedWord(text[start:end], start, end, boxes, frames, draw(number), *flags, presence)
 
 
 @st.composite

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor, nn
 
-from deixis.data.batch import Batch, WordKind
+from deixis.data.batch import Batch, RegionBatch, WordKind
 from deixis.data.collate import CaptionEncoder, EncodedExample, collate
 from deixis.data.pad import pad_regions
 from deixis.errors import DeixisError
@@ -20,6 +20,8 @@ from deixis.types import GroundedPhrase, GroundedPhrases, Regions, Sentence
 
 LONGEST_SENTENCE = 60
 """Words of a sentence that are read when answering; captions are rarely longer than 30."""
+SENTENCES_AT_ONCE = 64
+"""Sentences that share a pass: ten thousand phrases then cost time, not memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,41 +83,57 @@ class WordGrounder(nn.Module):
         assert batch.phrases is not None
         return logits, batch.regions.boxes[batch.image_of[batch.phrases.caption]]
 
-    @torch.no_grad()
     def ground(self, regions: Regions, sentence: Sentence, phrases: Sequence[int] | None = None) -> GroundedPhrases:
         """Find the boxes of a sentence's phrases, all or those at the given indices.
 
         The sentence is read once with all its phrases and relations, also those that are not asked for.
         """
-        wanted = tuple(range(len(sentence.phrases)) if phrases is None else phrases)
+        wanted = range(len(sentence.phrases)) if phrases is None else phrases
         for at in wanted:
             if not 0 <= at < len(sentence.phrases):
                 raise DeixisError(f"phrase {at} does not exist: the sentence has {len(sentence.phrases)}")
-        numbers = {id(phrase): at for at, phrase in enumerate(sentence.phrases)}
-        caption = CaptionEncoder(
+        answer = self.ground_all(regions, [sentence])[0]
+        return replace(answer, phrases=tuple(answer.phrases[at] for at in wanted))
+
+    @torch.no_grad()
+    def ground_all(self, regions: Regions, sentences: Sequence[Sentence]) -> list[GroundedPhrases]:
+        """Find the boxes of all phrases of several sentences about one image, in few passes."""
+        padded = pad_regions([regions])
+        answers: list[GroundedPhrases] = []
+        for first in range(0, len(sentences), SENTENCES_AT_ONCE):
+            answers += self._ground_some(regions, padded, sentences[first : first + SENTENCES_AT_ONCE])
+        return answers
+
+    def _ground_some(
+        self, regions: Regions, padded: RegionBatch, sentences: Sequence[Sentence]
+    ) -> list[GroundedPhrases]:
+        numbers = {id(phrase): at for sentence in sentences for at, phrase in enumerate(sentence.phrases)}
+        encoder = CaptionEncoder(
             self.vocabulary,
             LONGEST_SENTENCE,
             RelationVocabulary(()),  # which predicate does not matter here, only who is joined
             supervision=True,
             label=lambda _, phrase: numbers[id(phrase)],  # the encoder drops some: each says which it is
-        )(sentence)
-        rows = {phrase.label: row for row, phrase in enumerate(caption.phrases)}
-        answers: dict[int, GroundedPhrase] = {}
-        if any(at in rows for at in wanted):
-            batch = collate([EncodedExample("", (caption,), (sentence.text,))], pad_regions([regions]))
-            logits, boxes = self.ranked_boxes(batch.to(same_device(self)))
-            logits, boxes = logits[:, : len(regions)].cpu(), boxes[:, : len(regions)].to(regions.boxes)
-            for at in wanted:
-                if at in rows:
-                    moved = replace(regions, boxes=boxes[rows[at]])
-                    answers[at] = ranked_phrase(
-                        moved, sentence, sentence.phrases[at], logits[rows[at]], self.answers.ranked
-                    )
-        return grounded(
-            sentence,
-            regions,
-            tuple(answers.get(at) or unknown_phrase(regions, sentence, sentence.phrases[at]) for at in wanted),
         )
+        captions = tuple(encoder(sentence) for sentence in sentences)
+        scored: Iterator[tuple[Tensor, Tensor]] = iter(())
+        if any(caption.phrases for caption in captions):
+            texts = tuple(sentence.text for sentence in sentences)
+            batch = collate([EncodedExample("", captions, texts)], padded).to(same_device(self))
+            logits, boxes = self.ranked_boxes(batch)
+            scored = zip(logits[:, : len(regions)].cpu(), boxes[:, : len(regions)].to(regions.boxes), strict=True)
+        answers: list[GroundedPhrases] = []
+        for sentence, caption in zip(sentences, captions, strict=True):
+            found: dict[int, GroundedPhrase] = {}
+            for encoded in caption.phrases:
+                own_logits, own_boxes = next(scored)
+                phrase = sentence.phrases[encoded.label]
+                moved = replace(regions, boxes=own_boxes)
+                found[encoded.label] = ranked_phrase(moved, sentence, phrase, own_logits, self.answers.ranked)
+            every = enumerate(sentence.phrases)
+            phrases = tuple(found.get(at) or unknown_phrase(regions, sentence, phrase) for at, phrase in every)
+            answers.append(grounded(sentence, regions, phrases))
+        return answers
 
 
 def same_device(module: nn.Module) -> torch.device:

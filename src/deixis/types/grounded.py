@@ -32,6 +32,8 @@ class GroundedWord:
     """Whether the word names something one can point at."""
     trusted: bool = True
     """False where the grounder doubts that the thing is there."""
+    presence: float | None = None
+    """Probability that the thing is in the picture, where a grounder was asked (``check``)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,19 +61,7 @@ class GroundedCaption:
             "text": self.text,
             "score": self.score,
             "model": self.model,
-            "words": [
-                {
-                    "text": word.text,
-                    "start": word.start,
-                    "end": word.end,
-                    "boxes": [list(box) for box in word.boxes],
-                    "frames": list(word.frames),
-                    "score": word.score,
-                    "groundable": word.groundable,
-                    "trusted": word.trusted,
-                }
-                for word in self.words
-            ],
+            "words": [_word_json(word) for word in self.words],
         }
         if self.segment is not None:
             data["segment"] = list(self.segment)
@@ -98,6 +88,7 @@ class GroundedCaption:
                     score=_number(word.get("score", 0.0), f"{where}.score"),
                     groundable=bool(word.get("groundable", False)),
                     trusted=bool(word.get("trusted", True)),
+                    presence=None if word.get("presence") is None else _number(word["presence"], f"{where}.presence"),
                 )
             )
         segment = data.get("segment")
@@ -196,6 +187,20 @@ class GroundedPhrases:
             sentence=sentence,
             model=str(data.get("model", "")),
         )
+
+
+def _word_json(word: GroundedWord) -> dict[str, Any]:
+    data: dict[str, Any] = {
+        "text": word.text,
+        "start": word.start,
+        "end": word.end,
+        "boxes": [list(box) for box in word.boxes],
+        "frames": list(word.frames),
+        "score": word.score,
+        "groundable": word.groundable,
+        "trusted": word.trusted,
+    }
+    return data if word.presence is None else data | {"presence": word.presence}
 
 
 def _check_header(data: Mapping[str, Any], kind: str) -> None:
