@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -10,6 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from deixis.captioning.adopt import adopt
 from deixis.captioning.answer import Pointing, grounded_captions
 from deixis.captioning.config import CaptionerConfig, InputSizes
 from deixis.captioning.decoded import Decoded
@@ -23,6 +24,9 @@ from deixis.captioning.strategy import Generated, Strategy
 from deixis.data.batch import RegionBatch
 from deixis.text.vocabulary import BEGIN, Vocabulary
 from deixis.types import GroundedCaption
+
+ATTENTION = "decoder.attention."
+"""Where the attention's weights stand among a captioner's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +71,12 @@ class Captioner(nn.Module):
     @freeze_detector.setter
     def freeze_detector(self, frozen: bool) -> None:
         self.encoder.freeze_detector = frozen
+
+    def adopt(self, weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """Return another captioner's weights in the form of this one, whose attention may be of another kind."""
+        own = {name.removeprefix(ATTENTION): value for name, value in weights.items() if name.startswith(ATTENTION)}
+        rest = {name: value for name, value in weights.items() if not name.startswith(ATTENTION)}
+        return rest | {ATTENTION + name: value for name, value in adopt(self.decoder.attention, own).items()}
 
     def encode(self, regions: RegionBatch) -> Encoded:
         """Do all region work, once per image."""

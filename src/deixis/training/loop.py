@@ -32,6 +32,7 @@ from deixis.training.run import SAMPLES, Run
 from deixis.training.schedules import Schedule
 from deixis.training.signals import StopRequest
 from deixis.training.stage import Moment, Stage, build_model, build_stage
+from deixis.training.start import start_from
 from deixis.training.state import Position, RunState, load_optimizer, named, optimizer_tensors, under
 from deixis.training.strict import unknown_key
 from deixis.training.watch import Watch
@@ -69,10 +70,11 @@ class Trainer:
         self.rank, self.processes = accelerator.process_index, accelerator.num_processes
         seed_everything(recipe.seed)  # every process makes the same model …
         self.model, self.config = build_model(recipe, data)
+        start_from(self.model, self.config, data)
         self.model.to(accelerator.device)
         seed_everything(recipe.seed, self.rank)  # … and then draws its own numbers
         self.generator = torch.Generator().manual_seed(recipe.seed * 1_000_003 + self.rank)
-        self.position = Position()
+        self.position = Position(stage=recipe.planned.start)
         self.metrics: dict[str, float] = {}
         self.stop = StopRequest()
         self._validation: Any = None
@@ -82,7 +84,7 @@ class Trainer:
         """Train to the end and return the metrics of the best checkpoint."""
         state = self._load_state() if resume else None
         with self.stop, self.watch:
-            while self.position.stage < len(self.recipe.stages):
+            while self.position.stage < self.recipe.planned.stop:
                 self._train_stage(state)
                 state = None
         if self.accelerator.is_main_process:
@@ -272,7 +274,7 @@ class Trainer:
         """Go on to the next stage, from the best or the last weights of this one."""
         self._carried = {name: dict(objective.state_dict()) for name, objective in work.stage.objectives.items()}
         position = self.position
-        following = self.recipe.stages[position.stage + 1 :]
+        following = self.recipe.stages[position.stage + 1 : self.recipe.planned.stop]
         best = self.run.pointer("best")
         if following and following[0].start == "best" and best is not None and position.best is not None:
             fill(self.model, load_weights(best), best)

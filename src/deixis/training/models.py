@@ -10,6 +10,7 @@ import torch
 from torch import nn
 
 from deixis.errors import BadFileError, DeixisError
+from deixis.grounding.translated import TranslatedGrounder
 from deixis.home import cache_home
 from deixis.interfaces import Extractor, Grounder
 from deixis.regions.registry import build_extractor
@@ -88,16 +89,14 @@ def load(name: str, *, device: str | torch.device = "cpu") -> LoadedModel:
 def load_grounder(
     name: str, *, fingerprint: str, vocabulary: Vocabulary, device: str | torch.device = "cpu"
 ) -> Grounder:
-    """Load a trained grounder to teach or reward a captioner on these regions and words."""
+    """Load a trained grounder to teach or reward a captioner on these regions and, whatever words it knows, its words."""
     loaded = load(name, device=device)
     loaded.config.require(fingerprint, "this recipe's store")
-    if loaded.vocabulary.words != vocabulary.words:
-        raise DeixisError(
-            f"the grounder {name} knows other words than this recipe's captions: set data.vocabulary to "
-            f"{loaded.folder / 'vocabulary.json'}"
-        )
     loaded.model.requires_grad_(False)
-    return loaded.grounder()
+    grounder = loaded.grounder()
+    if loaded.vocabulary.words == vocabulary.words:
+        return grounder
+    return TranslatedGrounder(grounder, loaded.vocabulary, vocabulary)
 
 
 def _from_hub(name: str) -> Path:

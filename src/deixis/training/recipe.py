@@ -213,6 +213,12 @@ class Recipe:
     model: Component
     stages: tuple[StageRecipe, ...]
     size: str = "paper"
+    start_from: str | None = None
+    """A run or model folder whose weights and words the run begins with (``start.py``); None: random weights."""
+    begin_at: str | None = None
+    """Name of the first stage to train; those before it are left out, as with ``start_from`` a run that did them."""
+    end_at: str | None = None
+    """Name of the last stage to train."""
     seed: int = 1
     precision: Precision = "float32"
     """``auto`` is bf16 where the processor computes in it, else float32; a run keeps what it began with."""
@@ -228,6 +234,18 @@ class Recipe:
             raise ValueError("a recipe needs at least one stage")
         if len(set(names)) < len(names):
             raise ValueError(f"two stages are called {max(names, key=names.count)!r}")
+        for key, name in (("begin_at", self.begin_at), ("end_at", self.end_at)):
+            if name is not None and name not in names:
+                raise ValueError(f"{key} names no stage: {name!r} is none of {', '.join(names)}")
+        if not self.planned:
+            raise ValueError(f"begin_at {self.begin_at} comes after end_at {self.end_at}: no stage is left to train")
+
+    @property
+    def planned(self) -> range:
+        """The numbers of the stages to train, from ``begin_at`` to ``end_at``."""
+        names = [stage.name for stage in self.stages]
+        first = 0 if self.begin_at is None else names.index(self.begin_at)
+        return range(first, len(names) if self.end_at is None else names.index(self.end_at) + 1)
 
     @classmethod
     def from_plain(cls, data: object, where: str = "recipe") -> Self:

@@ -1,7 +1,7 @@
 """Recipes as YAML files: ``extends``, ``sizes``, ``rows`` and ``key=value`` overrides, all resolved to one Recipe.
 
 A file may extend another, so that a method is written as its difference to the baseline: keys of the file are merged
-over those of the other, and ``change`` sets single values deep inside. ``sizes.cpu`` holds what two cores need;
+over those of the other, and ``change`` sets single values deep inside. ``sizes.cpu`` holds what two cores need (a size that says ``size: cpu`` itself builds on that one);
 ``rows`` holds the rows of a paper's table. ``change``, sizes and rows are mappings of dotted keys, where a list entry
 is named by its number or by its ``name`` or ``kind``: ``stages.cycle.objectives.cyclical.weight: 0.4``.
 They are applied in this order: extended file, file, change, row, size, command line.
@@ -77,15 +77,27 @@ class RecipeFile:
             _apply(data, self.rows[row], f"{name}: rows.{row}")
         sizes = [value for key, value in given if key == "size"]
         size = sizes[-1] if sizes else data.get("size", "paper")
-        if size != "paper":
-            if size not in self.sizes:
-                raise unknown_key(size, ["paper", *self.sizes], name, "size")
-            _apply(data, self.sizes[size], f"{name}: sizes.{size}")
+        for step in self._size_chain(str(size)):
+            _apply(data, {key: value for key, value in step.items() if key != "size"}, f"{name}: sizes.{size}")
         data["size"] = size
         for key, value in given:
             if key not in ("row", "size"):
                 set_dotted(data, key, value, "the overrides")
         return Recipe.from_plain(data, name)
+
+    def _size_chain(self, size: str) -> list[Mapping[str, Any]]:
+        """Return the overlays of a size, the one it builds on first (``size: cpu`` inside it names that one)."""
+        chain: list[Mapping[str, Any]] = []
+        seen: list[str] = []
+        while size != "paper":
+            if size not in self.sizes:
+                raise unknown_key(size, ["paper", *self.sizes], self.path.name, "size")
+            if size in seen:
+                raise BadRecipeError(f"{self.path.name}: size {size} builds on itself")
+            seen.append(size)
+            chain.insert(0, self.sizes[size])
+            size = str(self.sizes[size].get("size", "paper"))
+        return chain
 
 
 def read_recipe(path: Path) -> RecipeFile:
