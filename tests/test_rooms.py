@@ -9,8 +9,8 @@ import pytest
 
 PACKAGE = Path(__file__).parents[1] / "src" / "deixis"
 ORDER = [
-    "errors", "home", "geometry", "types", "images", "video", "interfaces", "distributed",
-    "text", "regions", "data", "metrics", "captioning", "grounding", "training", "export", "serve", "cli",
+    "errors", "home", "whole", "geometry", "types", "images", "video", "interfaces", "distributed",
+    "text", "regions", "data", "metrics", "captioning", "grounding", "training", "answering", "export", "serve", "cli",
 ]  # fmt: skip
 
 

@@ -23,15 +23,15 @@ def caption(
     from rich.console import Console
     from rich.markup import escape
 
+    from deixis.answering.load import load
     from deixis.errors import DeixisError
-    from deixis.training.answer import PhotoCaptioner
 
-    captioner = PhotoCaptioner.load(model, beam=beam, device=device)
+    loaded = load(model, device=device)
     console = Console(highlight=False)
     failed = 0
     for photo in photos:
         try:
-            answer = captioner.caption(photo)
+            answer = loaded.caption(photo, beam=beam)
         except DeixisError as error:
             typer.echo(f"deixis: {error}", err=True)
             failed += 1

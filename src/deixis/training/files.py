@@ -13,21 +13,17 @@ from typing import Any
 
 from safetensors import SafetensorError
 
+from deixis import whole
 from deixis.errors import BadFileError, DeixisError
+from deixis.whole import sync
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a whole text file under a temporary name and rename it."""
-    temporary = path.with_name(f".{path.name}.tmp")
+    """Write a whole text file."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with temporary.open("w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
+        whole.write_text(path, text)
     except OSError as error:
-        temporary.unlink(missing_ok=True)
         raise cannot_write(path, error) from error
 
 
@@ -43,11 +39,11 @@ def write_folder(path: Path, fill: Callable[[Path], None]) -> None:
     try:
         temporary.mkdir(parents=True)
         fill(temporary)
-        for file in temporary.iterdir():
+        for file in (item for item in temporary.rglob("*") if item.is_file()):
             file.chmod(0o666 & ~_umask())  # safetensors writes files that only their owner may read
-            _sync(file)
+            sync(file)
         temporary.rename(path)
-        _sync(path.parent)
+        sync(path.parent)
     except (OSError, SafetensorError) as error:
         shutil.rmtree(temporary, ignore_errors=True)
         raise cannot_write(path, error) from error
@@ -83,14 +79,6 @@ def read_json(path: Path) -> dict[str, Any]:
     if not isinstance(data, dict):
         raise BadFileError(f"{path} is damaged: expected an object, got {type(data).__name__}")
     return data
-
-
-def _sync(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def _umask() -> int:

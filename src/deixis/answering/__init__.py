@@ -1,0 +1,1 @@
+"""Photos and clips in, grounded sentences and phrases out: the models joined with their extractor, ready to answer."""

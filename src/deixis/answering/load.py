@@ -1,0 +1,307 @@
+"""The Python face of Deixis: load a model once, then caption photos and find phrases in them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from deixis.answering.bundle import Bundle, Card, Method, find_bundle, join
+from deixis.answering.check import check as check_caption
+from deixis.answering.photos import Photo, Seen, photo_name, read_photo
+from deixis.answering.phrases import doubtful_where_unknown, phrases_of_sentence, single_phrases
+from deixis.answering.stored import as_stored
+from deixis.captioning.answer import Pointing, bad_endings, grounded_captions, reground
+from deixis.captioning.captioner import Captioner
+from deixis.captioning.distributed import DistributedAttention
+from deixis.captioning.strategy import Generated, Strategy
+from deixis.data.batch import RegionBatch
+from deixis.data.pad import pad_regions
+from deixis.errors import DeixisError
+from deixis.interfaces import Extractor, Grounder
+from deixis.text.vocabulary import Vocabulary
+from deixis.training.models import LoadedModel
+from deixis.training.stage import load_model
+from deixis.types import GroundedCaption, GroundedPhrases, Regions, Sentence
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """A caption, the regions the captioner saw, and how much each word looked at each of them."""
+
+    caption: GroundedCaption
+    regions: Regions
+    attention: NDArray[np.float32]  # (T, N)
+
+
+class Deixis:
+    """A captioner, a grounder and the extractor of their regions. Several threads may ask one object.
+
+    >>> model = deixis.load("lite")  # doctest: +SKIP
+    >>> model.caption("photo.jpg").text  # doctest: +SKIP
+    'A dog runs through the snow.'
+    >>> model.ground("photo.jpg", ["a dog"]).phrases[0].boxes  # doctest: +SKIP
+    ((41.5, 80.2, 301.0, 255.9),)
+    """
+
+    def __init__(
+        self,
+        extractor: Extractor,
+        captioner: LoadedModel | None = None,
+        grounder: LoadedModel | None = None,
+        *,
+        name: str = "",
+        card: Card | None = None,
+        device: str = "cpu",
+    ) -> None:
+        parts = [part for part in (captioner, grounder) if part is not None]
+        if not parts:
+            raise DeixisError("a model needs a captioner or a grounder")
+        for part in parts:
+            part.config.require(extractor.fingerprint, f"the extractor of {name or part.name}")
+        self.name = name or parts[0].name
+        self.card = card or Card()
+        self.device = device
+        self.extractor = extractor
+        self._captioner, self._grounder = captioner, grounder
+        self._judge: Grounder = parts[-1].grounder()
+        self._extractor_settings = parts[0].config.extractor
+
+    @classmethod
+    def from_pretrained(
+        cls, name: str | Path = "lite", *, grounder: str | Path | None = None, device: str = "cpu"
+    ) -> Self:
+        """Load a model by name: a run, checkpoint or bundle folder, a name on the Hugging Face hub, or ``lite``."""
+        bundle = join(find_bundle(name), None if grounder is None else find_bundle(grounder))
+        captioner, finder = _loaded(bundle, bundle.captioner, device), _loaded(bundle, bundle.grounder, device)
+        part = captioner or finder
+        assert part is not None  # a bundle has at least one part
+        if captioner is not None and not isinstance(captioner.model, Captioner):
+            raise DeixisError(f"{bundle.captioner} is a {captioner.kind}, not a captioner")
+        return cls(part.extractor(device), captioner, finder, name=bundle.name, card=bundle.card, device=device)
+
+    @property
+    def captioner(self) -> LoadedModel:
+        """The captioner with its vocabulary and recipe."""
+        if self._captioner is None:
+            raise DeixisError(f"{self.name} holds a grounder but no captioner: name a model with one, such as lite")
+        return self._captioner
+
+    @property
+    def grounder(self) -> LoadedModel | None:
+        """The separate grounder with its vocabulary and recipe, or None where the captioner grounds by looking."""
+        return self._grounder
+
+    @property
+    def methods(self) -> tuple[Method, ...]:
+        """Ways of pointing at words that can be compared on one photo."""
+        looks: tuple[Method, ...] = ("attention",) if self._captioner is not None else ()
+        return (*looks, "grounder") if self._grounder is not None else looks
+
+    @property
+    def max_regions(self) -> int:
+        """How many regions, beside the whole photo, are looked for."""
+        return int(self._extractor_settings.get("max_regions", 100))
+
+    def regions(self, images: Sequence[Photo]) -> list[Regions]:
+        """Find the regions of photos, best first, the whole photo last; every method takes them in place of a photo."""
+        found = self.extractor.extract([read_photo(image) for image in images], max_regions=self.max_regions)
+        return [as_stored(one, dense=bool(self._extractor_settings.get("dense"))) for one in found]
+
+    def caption(
+        self,
+        image: Seen,
+        *,
+        beam: int = 3,
+        check: bool = False,
+        name: str | None = None,
+        method: Method | None = None,
+    ) -> GroundedCaption:
+        """Caption one photo; boxes are in its pixels as it is shown."""
+        names = None if name is None else [name]
+        return self.captions([image], beam=beam, check=check, names=names, method=method)[0]
+
+    def captions(
+        self,
+        images: Sequence[Seen],
+        *,
+        beam: int = 3,
+        check: bool = False,
+        names: Sequence[str] | None = None,
+        method: Method | None = None,
+    ) -> list[GroundedCaption]:
+        """Caption photos in one pass. ``check`` asks the grounder whether each thing is really there."""
+        if not images:
+            return []
+        seen = self._seen(images)
+        generated, batch = self._generate(seen, _names(images, names), beam)
+        answers = self._answers(generated, batch)
+        return [self._pointed(answer, one, method, check) for answer, one in zip(answers, seen, strict=True)]
+
+    def alternatives(
+        self, image: Seen, *, beam: int = 5, name: str | None = None, check: bool = False, method: Method | None = None
+    ) -> list[GroundedCaption]:
+        """Return the captions that were left at the end of a beam search, best first."""
+        seen = self._seen([image])
+        generated, batch = self._generate(seen, _names([image], None if name is None else [name]), beam)
+        ranks = range(generated.words.shape[1])
+        found = [self._pointed(self._answers(generated, batch, rank)[0], seen[0], method, check) for rank in ranks]
+        return list({caption.text: caption for caption in reversed(found) if caption.text}.values())[::-1] or found[:1]
+
+    def look(
+        self, image: Seen, *, beam: int = 3, check: bool = False, name: str | None = None, method: Method | None = None
+    ) -> Look:
+        """Caption a photo and tell where each word looked, for pictures of attention."""
+        seen = self._seen([image])
+        generated, batch = self._generate(seen, _names([image], None if name is None else [name]), beam)
+        caption = self._pointed(self._answers(generated, batch)[0], seen[0], method, check)
+        weights, voted = generated.attention[:, 0, 0], generated.voted[:, 0, 0].unsqueeze(-1)  # (K, T, N), (K, T, 1)
+        mean = (weights * voted).sum(0) / voted.sum(0).clamp(min=1)
+        attention = mean[: len(caption.words)].float().cpu().numpy()
+        return Look(caption, seen[0].top(self.captioner.config.recipe.data.regions), attention)
+
+    def ground(
+        self,
+        image: Seen,
+        phrases: Sequence[str] | None = None,
+        *,
+        sentence: str | None = None,
+        name: str | None = None,
+    ) -> GroundedPhrases:
+        """Find phrases in a photo: phrases alone, the noun phrases of a sentence, or phrases as parts of a sentence."""
+        phrases = [phrases] if isinstance(phrases, str) else phrases
+        words = self._judge_words
+        if sentence is not None:
+            sentences = [phrases_of_sentence(sentence, words, phrases)]
+        elif phrases:
+            sentences = single_phrases(phrases, words)
+        else:
+            raise DeixisError("nothing to look for: give phrases, such as 'a man', or a sentence")
+        seen = self._seen([image])[0]
+        answers = self._ground_all(seen, sentences)
+        found = tuple(
+            doubtful_where_unknown(answer, spoken, phrase, words)
+            for spoken, grounded in zip(sentences, answers, strict=True)
+            for phrase, answer in zip(spoken.phrases, grounded.phrases, strict=True)
+        )
+        if sentence is None:
+            found = tuple(replace(phrase, start=None, end=None) for phrase in found)
+        return GroundedPhrases(name or photo_name(image), seen.size, found, sentence, self.name)
+
+    def ground_many(
+        self, images: Sequence[Seen], phrases_of: Sequence[Sequence[str]], *, names: Sequence[str] | None = None
+    ) -> list[GroundedPhrases]:
+        """Find phrases in several photos: ``phrases_of[i]`` in ``images[i]``."""
+        if len(images) != len(phrases_of):
+            raise DeixisError(f"{len(images)} photos but phrases for {len(phrases_of)}")
+        together = zip(self._seen(images), phrases_of, _names(images, names), strict=True)
+        return [self.ground(seen, phrases, name=name) for seen, phrases, name in together]
+
+    def video(self, clip: str | Path, **options: Any) -> list[GroundedCaption]:
+        """Caption a clip, one grounded sentence a segment; see :func:`deixis.answering.clips.caption_clip`."""
+        from deixis.answering.clips import caption_clip
+
+        return caption_clip(self, clip, **options)
+
+    def _seen(self, images: Sequence[Seen]) -> list[Regions]:
+        photos = [image for image in images if not isinstance(image, Regions)]
+        found = iter(self.regions(photos) if photos else ())
+        seen = [image if isinstance(image, Regions) else next(found) for image in images]
+        for one in seen:
+            if one.fingerprint != self.extractor.fingerprint:
+                self._require(one)
+        return seen
+
+    def _require(self, regions: Regions) -> None:
+        part = self._captioner or self._grounder
+        assert part is not None
+        part.config.require(regions.fingerprint, "what you gave")
+
+    def _generate(self, seen: Sequence[Regions], names: Sequence[str], beam: int) -> tuple[Generated, RegionBatch]:
+        loaded = self.captioner
+        assert isinstance(loaded.model, Captioner)
+        if beam < 1:
+            raise DeixisError(f"beam should be at least 1, got {beam}")
+        endings = bad_endings(loaded.vocabulary)
+        strategy = Strategy("greedy" if beam == 1 else "beam", width=beam, block_trigrams=True, bad_endings=endings)
+        batch = pad_regions(seen, names, max_regions=loaded.config.recipe.data.regions).to(self.device)
+        return loaded.model.generate(batch, strategy), batch
+
+    def _answers(self, generated: Generated, batch: RegionBatch, rank: int = 0) -> list[GroundedCaption]:
+        loaded = self.captioner
+        assert isinstance(loaded.model, Captioner)
+        branches = isinstance(loaded.model.decoder.attention, DistributedAttention)
+        pointing: Pointing = self.card.pointing
+        found = grounded_captions(generated, batch, loaded.vocabulary, pointing, branches=branches, rank=rank)
+        return [replace(answer, model=self.name) for answer in found]
+
+    def _pointed(
+        self, caption: GroundedCaption, regions: Regions, method: Method | None, check: bool
+    ) -> GroundedCaption:
+        method = method or (self.card.method if self.card.method in self.methods else "attention")
+        if method not in self.methods:
+            raise DeixisError(f"{self.name} cannot point by {method!r}: it has {', '.join(self.methods)}")
+        if check and self._grounder is None:
+            raise DeixisError(
+                f"{self.name} has no grounder to check captions with: name one (--grounder RUN), or use lite"
+            )
+        if method == "attention" and not check:
+            return caption
+        regions = regions.top(self._judge_regions)
+        if method == "grounder":
+            caption = reground(caption, regions, self._judge, self._judge_words)
+        return check_caption(caption, regions, self._judge, self._judge_words) if check else caption
+
+    @property
+    def _judge_part(self) -> LoadedModel:
+        part = self._grounder or self._captioner
+        assert part is not None
+        return part
+
+    @property
+    def _judge_words(self) -> Vocabulary:
+        return self._judge_part.vocabulary
+
+    @property
+    def _judge_regions(self) -> int:
+        return self._judge_part.config.recipe.data.regions
+
+    def _ground_all(self, regions: Regions, sentences: Sequence[Sentence]) -> list[GroundedPhrases]:
+        regions = regions.top(self._judge_regions)
+        together = getattr(self._judge, "ground_all", None)
+        with torch.inference_mode():
+            if together is not None:
+                answers: list[GroundedPhrases] = together(regions, sentences)
+                return answers
+            return [self._judge.ground(regions, sentence) for sentence in sentences]
+
+
+def load(model: str | Path = "lite", *, grounder: str | Path | None = None, device: str = "cpu") -> Deixis:
+    """Load a model to answer with.
+
+    Args:
+        model: ``lite``, which ships; a run or checkpoint folder; a bundle folder; or a model on the hub (OWNER/NAME).
+        grounder: Takes the grounder from another run or bundle.
+        device: Where networks run.
+    """
+    return Deixis.from_pretrained(model, grounder=grounder, device=device)
+
+
+def _loaded(bundle: Bundle, folder: Path | None, device: str) -> LoadedModel | None:
+    if folder is None:
+        return None
+    model, vocabulary, config = load_model(folder)
+    return LoadedModel(bundle.name, folder, model.to(device).requires_grad_(False), vocabulary, config)
+
+
+def _names(images: Sequence[Seen], names: Sequence[str] | None) -> list[str]:
+    if names is None:
+        return [photo_name(image) for image in images]
+    if len(names) != len(images):
+        raise DeixisError(f"{len(images)} photos but {len(names)} names")
+    return list(names)
