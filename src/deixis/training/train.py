@@ -54,6 +54,7 @@ def train(
     threads: int | None = None,
     console: Console | None = None,
     tensorboard: bool = True,
+    data: TrainingData | None = None,
 ) -> Trained:
     """Train ``recipe`` in the folder ``path``; with several seeds, each in ``path/seed-N``.
 
@@ -65,6 +66,7 @@ def train(
         threads: Threads of this process; torch's choice when None.
         console: Where progress goes; stderr when None.
         tensorboard: Also write TensorBoard files where the package is there.
+        data: What ``recipe.data`` names, where it is loaded already: many short runs share one reading.
     """
     if seeds < 1:
         raise DeixisError(f"{seeds} seeds cannot be trained: give 1 or more")
@@ -81,7 +83,6 @@ def train(
     plans = [replace(recipe, seed=recipe.seed + at) for at in range(seeds)]
     places = [path if seeds == 1 else path / f"seed-{plan.seed}" for plan in plans]
     _begin(plans, places, accelerator, resume=resume)
-    data: TrainingData | None = None
     trained = Trained(path)
     for plan, place in zip(plans, places, strict=True):
         if data is None:
