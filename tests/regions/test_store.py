@@ -246,7 +246,7 @@ def test_bytes_do_not_depend_on_order_or_interruption(tmp_path: Path) -> None:
         writer = StoreWriter(tmp_path / "pieces", ids, FINGERPRINT, {"a": 1})
         for number in writer.pending[::-1][:stop]:
             writer.add(make_part(number, [(name, images[name]) for name in writer.part_ids(number)], FINGERPRINT))
-        (tmp_path / "pieces" / "00000.safetensors.tmp").write_bytes(b"half")
+        (tmp_path / "pieces" / ".00000.safetensors.1.partial").write_bytes(b"half")
         writer.close()
     writer = StoreWriter(tmp_path / "pieces", ids, FINGERPRINT, {"a": 1})
     assert writer.pending == []

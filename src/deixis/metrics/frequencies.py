@@ -7,7 +7,6 @@ Self-critical training takes them once from the training references and rewards 
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +17,7 @@ from numpy.typing import NDArray
 
 from deixis.errors import BadFileError, DeixisError
 from deixis.metrics.ngrams import ORDERS, NgramTable, ReferenceNgrams, Token, Tokens
+from deixis.whole import whole_file, write_json
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,30 +39,26 @@ class DocumentFrequencies:
         return cls(known.table, known.document_frequencies(), len(known.row_of), end)
 
     def save(self, path: str | Path) -> None:
-        """Write to ``.safetensors`` or ``.json``, under a temporary name first."""
+        """Write to ``.safetensors`` or ``.json``."""
         path = Path(path)
         kind = _token_kind(self.table.words)
         head = {"format": "deixis-document-frequencies", "version": 1, "documents": self.documents, "tokens": kind}
         head["end"] = self.end
-        temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
         path.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            if path.suffix == ".json":
-                ngrams = zip(self.table.ngrams(), self.counts.tolist(), strict=True)
-                body = {" ".join(map(str, words)): count for words, count in ngrams if count}
-                temporary.write_text(json.dumps({**head, "ngrams": body}, ensure_ascii=False), encoding="utf-8")
-            elif path.suffix == ".safetensors":
-                from safetensors.numpy import save_file
+        if path.suffix == ".json":
+            ngrams = zip(self.table.ngrams(), self.counts.tolist(), strict=True)
+            body = {" ".join(map(str, words)): count for words, count in ngrams if count}
+            write_json(path, {**head, "ngrams": body}, indent=None)
+        elif path.suffix == ".safetensors":
+            from safetensors.numpy import save_file
 
-                words = np.frombuffer("\n".join(map(str, self.table.words)).encode(), np.uint8)
-                tensors: dict[str, NDArray[Any]] = {"counts": self.counts, "words": words}
-                tensors |= {f"keys.{order}": keys for order, keys in enumerate(self.table.keys, 1)}
-                save_file(tensors, temporary, metadata={"deixis": json.dumps(head)})
-            else:
-                raise DeixisError(f"cannot save document frequencies as {path.name!r}: end it in .safetensors or .json")
-            temporary.replace(path)
-        finally:
-            temporary.unlink(missing_ok=True)
+            words = np.frombuffer("\n".join(map(str, self.table.words)).encode(), np.uint8)
+            tensors: dict[str, NDArray[Any]] = {"counts": self.counts, "words": words}
+            tensors |= {f"keys.{order}": keys for order, keys in enumerate(self.table.keys, 1)}
+            with whole_file(path) as partial:
+                save_file(tensors, partial, metadata={"deixis": json.dumps(head)})
+        else:
+            raise DeixisError(f"cannot save document frequencies as {path.name!r}: end it in .safetensors or .json")
 
     @classmethod
     def load(cls, path: str | Path) -> DocumentFrequencies:

@@ -7,7 +7,6 @@ from; numbers of different protocols never stand in one table.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import Any
 
 from deixis.errors import BadFileError
 from deixis.metrics.bootstrap import MacroSample, Sample, draw_weights, intervals, value_of
+from deixis.whole import write_text
 
 REPORT_VERSION = 1
 
@@ -187,9 +187,7 @@ def write_texts(folder: Path, texts: Mapping[str, str]) -> list[Path]:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for name, text in texts.items():
-            partial = folder / f".{name}.{os.getpid()}.partial"
-            partial.write_text(text, encoding="utf-8", errors="replace")  # half a surrogate pair is no text
-            partial.replace(folder / name)
+            write_text(folder / name, text)
     except OSError as error:
         raise BadFileError(f"{folder} cannot be written to: {error}") from error
     return [folder / name for name in texts]

@@ -11,6 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
+from deixis.whole import whole_file
+
 WIDTH, HEIGHT = 420, 300
 LEFT, TOP = 48, 56
 LEGEND = 190
@@ -125,9 +127,8 @@ def save_curve(title: str, panels: list[Panel], path: Path) -> None:
             points = [(2 * x, 2 * y) for x, y in shape.points]
             for dash in _dashes(points) if shape.dashed else [points]:
                 draw.line(dash, shape.colour, round(2 * shape.width), joint="curve")
-    temporary = path.with_name(path.name + ".tmp")
-    image.save(temporary, format="PNG")
-    temporary.replace(path)
+    with whole_file(path) as partial:
+        image.save(partial, format="PNG")
 
 
 def _dashes(points: list[tuple[float, float]]) -> list[list[tuple[float, float]]]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -24,6 +23,7 @@ from deixis.regions.network import LiteNetwork, LiteShape
 from deixis.regions.resize import fit
 from deixis.regions.select import Ranking, select
 from deixis.types import Regions
+from deixis.whole import write_bytes
 
 if TYPE_CHECKING:
     from deixis.interfaces import Pixels
@@ -150,6 +150,4 @@ def save_lite(
         "about": dict(about or {}),
     }
     for name, data in ((WEIGHTS, save_tensors(state)), (CARD, (json.dumps(card, indent=1) + "\n").encode())):
-        aside = folder / f"{name}.part"
-        aside.write_bytes(data)
-        os.replace(aside, folder / name)
+        write_bytes(folder / name, data)

@@ -21,6 +21,7 @@ from deixis.errors import DeixisError
 from deixis.regions.curve import CurveLine, curve_svg, save_curve
 from deixis.regions.store import RegionStore
 from deixis.types import Example, Phrase, Regions
+from deixis.whole import write_text
 
 TOPS = (10, 36, 50, 100)
 THRESHOLDS = (0.5, 0.7)
@@ -177,6 +178,4 @@ def _write_text(title: str, panels: list[tuple[str, list[CurveLine]]], path: Pat
     svg = curve_svg(title, panels)
     if path.suffix == ".html":
         svg = f"<!doctype html><meta charset=utf-8><title>Recall of regions</title><body style='margin:2em'>{svg}"
-    temporary = path.with_name(path.name + ".tmp")
-    temporary.write_text(svg, encoding="utf-8")
-    temporary.replace(path)
+    write_text(path, svg)

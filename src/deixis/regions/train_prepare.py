@@ -9,7 +9,6 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
-import os
 import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -25,6 +24,7 @@ from deixis.regions.resize import fit, input_size
 from deixis.regions.teachers import MobileSamTeacher, YoloxTeacher, suppress
 from deixis.regions.train_data import photo_key
 from deixis.types import Example, ImageFile
+from deixis.whole import whole_file, write_json
 
 BOXES_KEPT = 100
 Progress = Callable[[str, int, int], None]
@@ -71,7 +71,7 @@ def prepare(
     known = folder / "items.json"
     if known.is_file() and json.loads(known.read_text()) != items:
         raise BadFileError(f"{folder} was prepared for other photos; choose another folder or delete it")
-    _write_json(known, items)
+    write_json(known, items)
     if not (folder / "photos.json").is_file():
         _photos(photos, folder, progress)
     if not (folder / "words.json").is_file():
@@ -88,25 +88,18 @@ def cache_name(items: Sequence[Sequence[str]]) -> str:
     return "lite-" + hashlib.sha256(json.dumps(items).encode()).hexdigest()[:10]
 
 
-def _write_json(path: Path, value: Any) -> None:
-    aside = path.with_suffix(".part")
-    aside.write_text(json.dumps(value))
-    os.replace(aside, path)
-
-
 def _photos(photos: Sequence[Photo], folder: Path, progress: Progress) -> None:
     sizes = [image_size(photo.path) for photo in photos]
     shapes = [input_size(*size) for size in sizes]
     ends = np.cumsum([width * height * 3 for width, height in shapes])
-    aside = folder / "photos.part"
-    pixels = np.memmap(aside, dtype=np.uint8, mode="w+", shape=(int(ends[-1]),))
-    for at, photo in enumerate(photos):
-        fitted = fit(np.asarray(load_image(photo.path)))
-        pixels[int(ends[at]) - fitted.size : int(ends[at])] = fitted.reshape(-1)
-        progress("photos", at + 1, len(photos))
-    pixels.flush()
-    os.replace(aside, folder / "photos.bin")
-    _write_json(folder / "photos.json", {"sizes": sizes, "shapes": shapes})
+    with whole_file(folder / "photos.bin") as partial:
+        pixels = np.memmap(partial, dtype=np.uint8, mode="w+", shape=(int(ends[-1]),))
+        for at, photo in enumerate(photos):
+            fitted = fit(np.asarray(load_image(photo.path)))
+            pixels[int(ends[at]) - fitted.size : int(ends[at])] = fitted.reshape(-1)
+            progress("photos", at + 1, len(photos))
+        pixels.flush()
+    write_json(folder / "photos.json", {"sizes": sizes, "shapes": shapes})
 
 
 def _words(photos: Sequence[Photo], folder: Path, count: int) -> None:
@@ -114,8 +107,8 @@ def _words(photos: Sequence[Photo], folder: Path, count: int) -> None:
     found = iter(nouns_and_adjectives((text for texts in captions for text in texts), load_tagger()))
     lemmas = [[next(found) for _ in texts] for texts in captions]
     training = [row for row, photo in zip(lemmas, photos, strict=True) if photo.split == "train"]
-    _write_json(folder / "lemmas.json", lemmas)
-    _write_json(folder / "words.json", choose_words(training, count))
+    write_json(folder / "lemmas.json", lemmas)
+    write_json(folder / "words.json", choose_words(training, count))
 
 
 def _array(path: Path, shape: tuple[int, ...], kind: type[np.generic]) -> Any:
@@ -155,8 +148,8 @@ def _copy_boxes(source: Path, folder: Path) -> None:
     if not source.is_file():
         raise BadFileError(f"there is no file of boxes {source}")
     name = "mobilesam.jsonl.gz" if source.suffix == ".gz" else "mobilesam.jsonl"
-    shutil.copyfile(source, folder / f"{name}.part")
-    os.replace(folder / f"{name}.part", folder / name)
+    with whole_file(folder / name) as partial:
+        shutil.copyfile(source, partial)
 
 
 def _regions(photos: Sequence[Photo], folder: Path, teachers: Path, more: int, progress: Progress) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -14,13 +13,13 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from deixis.errors import BadFileError, BadRecipeError
+from deixis.whole import whole_file, write_json
 
 
 def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
     """Write a safetensors file so that no reader ever sees half of it."""
-    aside = path.with_suffix(".part")
-    save_file({name: value.detach().contiguous() for name, value in tensors.items()}, aside)
-    os.replace(aside, path)
+    with whole_file(path) as partial:
+        save_file({name: value.detach().contiguous() for name, value in tensors.items()}, partial)
 
 
 def read_tensors(path: Path) -> dict[str, Tensor]:
@@ -52,9 +51,7 @@ def save_state(
     everything |= {f"average.{name}": value for name, value in average.items()}
     everything["step"] = torch.tensor(step)
     write_tensors(run / "state.safetensors", everything)
-    aside = run / "settings.part"
-    aside.write_text(json.dumps(dict(settings), indent=1) + "\n")
-    os.replace(aside, run / "settings.json")
+    write_json(run / "settings.json", dict(settings))
 
 
 def load_state(

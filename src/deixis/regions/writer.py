@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,6 +22,7 @@ from deixis.errors import BadFileError, DeixisError
 from deixis.regions.shards import Shard, encode, join, pack
 from deixis.regions.store import HEADER, INDEX, RegionStore, StoreHeader
 from deixis.types import Regions
+from deixis.whole import write_bytes
 
 fcntl: ModuleType | None
 try:
@@ -103,7 +103,7 @@ class StoreWriter:
 
     def add(self, part: Part) -> None:
         """Keep a finished part; joins its shard if it was the last one of it."""
-        write_whole(self._part_file(part.number), part.data)
+        write_bytes(self._part_file(part.number), part.data)
         self.done.add(part.number)
         shard = part.number * self.per_part // self.per_shard
         if all(number in self.done for number in self._parts_of(shard)):
@@ -145,8 +145,8 @@ class StoreWriter:
             failed=tuple(failed),
             index_sha256=hashlib.sha256(index).hexdigest(),
         )
-        write_whole(self.path / INDEX, index)
-        write_whole(self.path / HEADER, header.to_json().encode())
+        write_bytes(self.path / INDEX, index)
+        write_bytes(self.path / HEADER, header.to_json().encode())
         self._clean()
         self.close()
         self.finished = True
@@ -183,7 +183,7 @@ class StoreWriter:
         if self.path.exists() and (not self.path.is_dir() or any(self.path.iterdir())):
             raise DeixisError(f"{self.path} exists and is not a region store: give another folder with -o")
         (self.path / PARTS).mkdir(parents=True, exist_ok=True)
-        write_whole(file, (json.dumps(job, indent=1, sort_keys=True) + "\n").encode())
+        write_bytes(file, (json.dumps(job, indent=1, sort_keys=True) + "\n").encode())
         self._lock()
         return False
 
@@ -208,7 +208,7 @@ class StoreWriter:
         if self.finished:
             return set(range(self.parts))
         (self.path / PARTS).mkdir(exist_ok=True)
-        for left in [*self.path.glob("*.tmp"), *(self.path / PARTS).glob("*.tmp")]:
+        for left in [*self.path.glob(".*.partial"), *(self.path / PARTS).glob(".*.partial")]:
             left.unlink()
         done: set[int] = set()
         for shard in range(self.shards):
@@ -239,7 +239,7 @@ class StoreWriter:
             facts["failed"] += part.facts["failed"]
             if part.facts["ids"]:
                 facts |= {key: part.facts[key] for key in ("class_names", "word_names")}
-        write_whole(self._shard_file(shard), pack(join([part.arrays for part in parts]), facts))
+        write_bytes(self._shard_file(shard), pack(join([part.arrays for part in parts]), facts))
         self._drop_parts(shard)
 
     def _parts_of(self, shard: int) -> range:
@@ -281,16 +281,6 @@ def write_store(
                 writer.add(make_part(number, waiting, fingerprint, dense=dense))
             waiting, number = [], number + 1
     return writer.finish()
-
-
-def write_whole(path: Path, data: bytes) -> None:
-    """Write a file that is either wholly there or not at all, whatever happens meanwhile."""
-    temporary = path.with_name(path.name + ".tmp")
-    with temporary.open("wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)
 
 
 def _check_alike(first: Shard, shard: Shard) -> None:

@@ -7,7 +7,6 @@ Flickr30k or the 431 of ActivityNet-Entities, or be built from a corpus by how o
 from __future__ import annotations
 
 import json
-import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -18,6 +17,7 @@ from deixis.text.english import PRONOUNS
 from deixis.text.lemmas import lemmatise_noun
 from deixis.text.parsed import NOUN_TAGS
 from deixis.types import Phrase, Sentence
+from deixis.whole import write_text
 
 Lemmatise = Mapping[str, str] | Callable[[str], str] | None
 """A table of lemmas, or a function; None means the rules of :mod:`deixis.text.lemmas`."""
@@ -127,11 +127,8 @@ class ObjectClasses:
         return None if at is None else self.of_word(sentence.tokens[at].text)
 
     def save(self, path: str | Path) -> None:
-        """Write one class a line, under a temporary name first."""
-        path = Path(path)
-        partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
-        partial.write_text("".join(f"{name}\n" for name in self.names), encoding="utf-8")
-        partial.replace(path)
+        """Write one class a line."""
+        write_text(path, "".join(f"{name}\n" for name in self.names))
 
 
 # What the lemmatiser behind the published lists made of these; its own oddities, kept so that the lists work.

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +12,7 @@ from deixis.text.classes import HeadRule, ObjectClasses
 from deixis.text.relations import RelationVocabulary
 from deixis.text.vocabulary import Vocabulary
 from deixis.types import Sentence
+from deixis.whole import write_json
 
 VOCABULARY, RELATIONS, CLASSES, LEMMAS = "vocabulary.json", "relations.json", "classes.txt", "lemmas.json"
 
@@ -59,15 +58,13 @@ class Corpus:
         )
 
     def save(self, folder: str | Path) -> None:
-        """Write the four files, each under a temporary name first."""
+        """Write the four files."""
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
         self.vocabulary.save(folder / VOCABULARY)
         self.relations.save(folder / RELATIONS)
         self.classes.save(folder / CLASSES)
-        partial = folder / f".{LEMMAS}.{os.getpid()}.partial"
-        partial.write_text(json.dumps(self.lemmas, indent=0) + "\n", encoding="utf-8")
-        partial.replace(folder / LEMMAS)
+        write_json(folder / LEMMAS, self.lemmas, indent=0)
 
     def summary(self) -> dict[str, Any]:
         """Return the counts, for people and programs."""

@@ -10,7 +10,6 @@ import gzip
 import hashlib
 import importlib.util
 import json
-import os
 import queue
 import subprocess
 import sys
@@ -30,6 +29,7 @@ from deixis.text.lemmas import repair
 from deixis.text.parsed import Parsed, to_sentence
 from deixis.text.tokens import tokenise
 from deixis.types import Sentence
+from deixis.whole import whole_file
 
 if TYPE_CHECKING:
     from spacy.language import Language
@@ -197,12 +197,10 @@ def work() -> None:
 
 
 def _parse_shard(texts: list[str], file: Path) -> list[Parsed]:
-    """Parse one shard, and write it under a temporary name first, so that a shard on disk is always whole."""
+    """Parse one shard, and write it so that a shard on disk is always whole."""
     parsed = list(_parse(texts))
-    partial = file.with_name(f".{file.name}.{os.getpid()}.partial")
-    with gzip.open(partial, "wt", encoding="utf-8", compresslevel=1) as out:
+    with whole_file(file) as partial, gzip.open(partial, "wt", encoding="utf-8", compresslevel=1) as out:
         out.writelines(f"{item.to_json()}\n" for item in parsed)
-    partial.replace(file)
     return parsed
 
 

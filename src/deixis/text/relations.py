@@ -7,7 +7,6 @@ classifies its predicate, keeping those seen more than 100 times in the corpus a
 from __future__ import annotations
 
 import json
-import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -17,6 +16,7 @@ from deixis.errors import BadFileError
 from deixis.text.lemmas import gerund
 from deixis.text.parsed import Parsed, is_place_before_of
 from deixis.types import Phrase, Relation, Sentence, Token
+from deixis.whole import write_json
 
 _SUBJECT, _PASSIVE = ("nsubj", "csubj"), ("nsubjpass", "csubjpass")
 _RELATIVE = frozenset(["WP", "WDT"])  # who, which, that
@@ -190,12 +190,9 @@ class RelationVocabulary:
         return self._ids.get(predicate, 0)
 
     def save(self, path: str | Path) -> None:
-        """Write ``relations.json`` under a temporary name first."""
+        """Write ``relations.json``."""
         data = {"deixis_relations": 1, "more_than": self.more_than, "predicates": dict(self.counts)}
-        path = Path(path)
-        partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
-        partial.write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
-        partial.replace(path)
+        write_json(path, data)
 
     @classmethod
     def load(cls, path: str | Path) -> Self:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -16,6 +15,7 @@ from deixis.text.english import NOT_GROUNDABLE
 from deixis.text.lemmas import lemmatise
 from deixis.text.tokens import normal_word, vocabulary_words
 from deixis.types import Sentence
+from deixis.whole import write_text
 
 PAD, BEGIN, END, UNKNOWN = range(4)
 SPECIAL_WORDS = ("<pad>", "<s>", "</s>", "<unk>")
@@ -174,14 +174,11 @@ class Vocabulary:
         return cls([_entry(item, f"{where}: words[{at}]") for at, item in enumerate(words)], threshold)
 
     def save(self, path: str | Path) -> None:
-        """Write ``vocabulary.json``, one word a line, under a temporary name first."""
+        """Write ``vocabulary.json``, one word a line."""
         data = self.to_json()
         words = ",\n".join(json.dumps(word) for word in data.pop("words"))
         head = json.dumps(data)[:-1]
-        path = Path(path)
-        partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
-        partial.write_text(f'{head}, "words": [\n{words}\n]}}\n', encoding="utf-8")
-        partial.replace(path)
+        write_text(path, f'{head}, "words": [\n{words}\n]}}\n')
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
