@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -9,9 +10,12 @@ import torch
 from torch import Tensor
 
 from deixis.data.batch import Batch, WordKind
+from deixis.errors import BadFileError
+from deixis.home import cache_home
 from deixis.interfaces import Grounder
 from deixis.metrics.bleu import bleu
 from deixis.metrics.cider import CiderD
+from deixis.metrics.frequencies import DocumentFrequencies
 from deixis.metrics.ngrams import ReferenceNgrams
 from deixis.text.vocabulary import END, PAD, Vocabulary
 
@@ -31,10 +35,14 @@ class CaptionRewards:
         cider: float = 1.0,
         bleu: float = 0.0,
         grounders: Mapping[str, tuple[Grounder, float]] | None = None,
+        frequencies: DocumentFrequencies | None = None,
     ) -> None:
-        """``references``: the captions of each training image as word ids, end token included or not."""
+        """``references``: the captions of each training image as word ids, end token included or not.
+
+        ``frequencies``: those of the references, if they were counted before (:func:`kept_frequencies`).
+        """
         self.weights = {"cider": cider, "bleu": bleu}
-        self.cider = CiderD.from_references(references, end=END) if cider else None
+        self.cider = CiderD.from_references(references, frequencies, end=END) if cider else None
         self.bleu = ReferenceNgrams({name: [_ended(c) for c in group] for name, group in references.items()})
         self.grounders = dict(grounders or {})
         self.kinds = kinds_of(vocabulary)
@@ -60,6 +68,22 @@ class CaptionRewards:
                     parts[name] = grounder.match(said).float()
                     total = total + weight * parts[name]
         return total, parts
+
+
+def kept_frequencies(references: Mapping[str, Sequence[Sequence[int]]]) -> DocumentFrequencies:
+    """Return the document frequencies of training references, counted once and kept under ``$DEIXIS_HOME``."""
+    mark = hashlib.sha256()
+    for name in sorted(references):
+        mark.update(repr((name, [tuple(caption) for caption in references[name]])).encode())
+    path = cache_home() / "frequencies" / f"{mark.hexdigest()[:32]}.safetensors"
+    if path.is_file():
+        try:
+            return DocumentFrequencies.load(path)
+        except BadFileError:
+            path.unlink(missing_ok=True)  # ours and damaged: it is made again
+    counted = DocumentFrequencies.from_references(references, end=END)
+    counted.save(path)
+    return counted
 
 
 def kinds_of(vocabulary: Vocabulary) -> Tensor:

@@ -89,7 +89,7 @@ def load(name: str, *, device: str | torch.device = "cpu") -> LoadedModel:
 def load_grounder(
     name: str, *, fingerprint: str, vocabulary: Vocabulary, device: str | torch.device = "cpu"
 ) -> Grounder:
-    """Load a trained grounder to teach or reward a captioner on these regions and, whatever words it knows, its words."""
+    """Load a trained grounder to teach or reward a captioner on these regions; it may know other words."""
     loaded = load(name, device=device)
     loaded.config.require(fingerprint, "this recipe's store")
     loaded.model.requires_grad_(False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
@@ -18,10 +18,12 @@ from deixis.interfaces import Grounder
 from deixis.regions.store import RegionStore
 from deixis.text.vocabulary import Vocabulary
 from deixis.training.build import build
-from deixis.training.checkpoint import VOCABULARY, ModelConfig, fill, load_config, load_weights, same_device
-from deixis.training.dataset import TrainingData
+from deixis.training.checkpoint import VOCABULARY, WEIGHTS, ModelConfig, fill, load_config, load_weights, same_device
 from deixis.training.recipe import Recipe, StageRecipe
 from deixis.training.strict import unknown_key
+
+if TYPE_CHECKING:  # readers and PyAV, which answering does without
+    from deixis.training.dataset import TrainingData
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +157,12 @@ def _grounder_loader(model: nn.Module, data: TrainingData) -> Callable[[str], Gr
     return load
 
 
+def _grounder_digest(name: str) -> str:
+    from deixis.training.models import find_model
+
+    return str(load_config(find_model(name)).files[WEIGHTS]["sha256"])
+
+
 def build_stage(
     recipe: StageRecipe, model: nn.Module, data: TrainingData, generator: torch.Generator | None = None
 ) -> Stage:
@@ -167,6 +175,7 @@ def build_stage(
         "data": data,
         "sizes": input_sizes(data.store, data.vocabulary),
         "load_grounder": _grounder_loader(model, data),
+        "grounder_digest": _grounder_digest,
     }
     objectives = {
         objective.name: build(

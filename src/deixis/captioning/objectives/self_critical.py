@@ -12,7 +12,7 @@ from torch import Tensor
 from deixis.captioning.captioner import answering
 from deixis.captioning.distributed import DistributedAttention
 from deixis.captioning.objectives.base import Context, Objective
-from deixis.captioning.rewards import CaptionRewards
+from deixis.captioning.rewards import CaptionRewards, kept_frequencies
 from deixis.captioning.strategy import Strategy
 from deixis.distributed import masked_mean
 from deixis.errors import BadRecipeError
@@ -73,7 +73,12 @@ class SelfCritical(Objective):
                 example.id: [caption.words for caption in example.captions] for example in data.train.examples
             }
             rewards = CaptionRewards(
-                references, vocabulary, cider=options.cider, bleu=options.bleu, grounders=grounders
+                references,
+                vocabulary,
+                cider=options.cider,
+                bleu=options.bleu,
+                grounders=grounders,
+                frequencies=kept_frequencies(references) if options.cider else None,
             )
         self._rewards = (rewards,)  # in a tuple: grounders that reward are not ours to train or save
 
