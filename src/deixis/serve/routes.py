@@ -1,0 +1,182 @@
+"""The routes for programs. Every answer has the documented JSON form, the one the command line prints."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any, cast
+
+from fastapi import APIRouter, File, Form, Request, UploadFile
+from fastapi.responses import JSONResponse, PlainTextResponse, Response
+
+from deixis.serve import metrics, schema
+from deixis.serve.problems import Problem
+from deixis.serve.service import Service
+from deixis.serve.uploads import clip_file, read_photo
+from deixis.serve.work import Alternatives, Captions, Clip, Clips, Looks, Photo, Phrases, Question, parse_segments
+
+if TYPE_CHECKING:
+    from deixis.answering.bundle import Method
+
+Image = Annotated[UploadFile, File(description="A photo: JPEG, PNG, WebP or GIF.")]
+Model = Annotated[str | None, Form(description="One of the models of /v1/models; the first by default.")]
+How = Annotated[str | None, Form(description="How words find their boxes: one of the model's methods.")]
+Beam = Annotated[int, Form(ge=1, le=10, description="Beam width; 1 is greedy.")]
+Check = Annotated[bool, Form(description="Ask the grounder whether each thing is really there.")]
+Every = Annotated[float | None, Form(gt=0, le=3600, description="Cut the clip into segments of so many seconds.")]
+Segments = Annotated[str | None, Form(description="Segments in seconds, as JSON: [[0, 4.5], [4.5, 9]].")]
+
+router = APIRouter()
+
+
+@router.post("/v1/caption", responses=schema.answer("caption", "A caption whose words have boxes."))
+async def caption(
+    request: Request,
+    image: Image,
+    beam: Beam = 3,
+    check: Check = False,
+    model: Model = None,
+    method: How = None,
+) -> Response:
+    """Caption a photo."""
+    service = _service(request)
+    name = _model(service, model)
+    return await _photo(request, image, Captions(name, _method(service, name, method), beam, check))
+
+
+@router.post("/v1/look", responses=schema.answer("look", "A caption with the attention of every word."))
+async def look(
+    request: Request,
+    image: Image,
+    beam: Beam = 3,
+    check: Check = False,
+    model: Model = None,
+    method: How = None,
+) -> Response:
+    """Caption a photo and tell where each word looked."""
+    service = _service(request)
+    name = _model(service, model)
+    return await _photo(request, image, Looks(name, _method(service, name, method), beam, check))
+
+
+@router.post("/v1/alternatives", responses=schema.answer("caption", "Captions, best first.", many=True))
+async def alternatives(request: Request, image: Image, beam: Beam = 5, model: Model = None) -> Response:
+    """Return all sentences that were left at the end of a beam search."""
+    return await _photo(request, image, Alternatives(_model(_service(request), model), beam))
+
+
+@router.post("/v1/ground", responses=schema.answer("phrases", "Phrases and their boxes."))
+async def ground(
+    request: Request,
+    image: Image,
+    phrase: Annotated[list[str] | None, Form(description="What to find; may be given several times.")] = None,
+    sentence: Annotated[str | None, Form(description="A sentence whose noun phrases (or given ones) to find.")] = None,
+    model: Model = None,
+) -> Response:
+    """Find phrases in a photo; ``found`` is false for what is probably not there."""
+    service = _service(request)
+    phrases = tuple(phrase or ())
+    most = service.limits
+    if not phrases and sentence is None:
+        raise Problem(422, "nothing to look for: send a phrase or a sentence")
+    if len(phrases) > most.phrases:
+        raise Problem(422, f"{len(phrases)} phrases are too many: at most {most.phrases} are looked for at once")
+    if any(len(text) > most.text for text in (*phrases, sentence or "")):
+        raise Problem(422, f"a phrase or sentence has more than {most.text} characters")
+    return await _photo(request, image, Phrases(_model(service, model)), phrases, sentence)
+
+
+@router.post("/v1/video", responses=schema.answer("caption", "A caption for each segment of the clip.", many=True))
+async def video(
+    request: Request,
+    clip: Annotated[UploadFile, File(description="A clip: MP4, WebM, MKV, MOV or AVI.")],
+    every: Every = None,
+    segments: Segments = None,
+    model: Model = None,
+) -> Response:
+    """Caption a clip: a grounded sentence for each segment, with boxes in its frames."""
+    service = _service(request)
+    pairs = None if segments is None else parse_segments(segments)
+    question = Clips(_model(service, model), every, pairs)
+    async with clip_file(clip, service.limits) as (path, name):
+        return JSONResponse(await service.clip(question, Clip(path, name), _client(request)))
+
+
+@router.get("/v1/models")
+async def models(request: Request) -> dict[str, Any]:
+    """Tell which models and methods can be asked, and the limits."""
+    service = _service(request)
+    known = [
+        {
+            "name": name,
+            "methods": list(model.methods),
+            "method": model.card.method,
+            "checks": model.grounder is not None,
+        }
+        for name, model in service.models.items()
+    ]
+    limits = service.limits
+    return {
+        "models": known,
+        "limits": {
+            "photo_bytes": limits.photo_bytes,
+            "clip_bytes": limits.clip_bytes,
+            "pixels": limits.pixels,
+            "clip_seconds": limits.clip_length,
+            "phrases": limits.phrases,
+        },
+    }
+
+
+@router.get("/v1/schema")
+async def answer_schema() -> dict[str, Any]:
+    """Return the JSON schema of captions and phrases."""
+    return schema.grounded_schema()
+
+
+@router.get("/healthz")
+async def healthz(request: Request) -> Response:
+    """Tell whether the server can answer."""
+    healthy = _service(request).healthy
+    return JSONResponse({"status": "ok" if healthy else "a worker has ended"}, 200 if healthy else 503)
+
+
+@router.get("/metrics", response_class=PlainTextResponse)
+async def figures(request: Request) -> Response:
+    """Return counters and histograms for Prometheus."""
+    return PlainTextResponse(_service(request).metrics.text(), media_type=metrics.CONTENT_TYPE)
+
+
+async def _photo(
+    request: Request,
+    image: UploadFile,
+    question: Question,
+    phrases: tuple[str, ...] = (),
+    sentence: str | None = None,
+) -> Response:
+    service = _service(request)
+    data, name, pixels = await read_photo(image, service.limits)
+    photo = Photo(data, name, phrases, sentence)
+    return JSONResponse(await service.photo(question, photo, pixels, _client(request)))
+
+
+def _service(request: Request) -> Service:
+    service: Service = request.app.state.service
+    return service
+
+
+def _client(request: Request) -> str:
+    return request.client.host if request.client is not None else ""
+
+
+def _model(service: Service, name: str | None) -> str:
+    if name is None:
+        return next(iter(service.models))
+    if name not in service.models:
+        raise Problem(422, f"there is no model '{name[:80]}' here; there are {', '.join(service.models)}")
+    return name
+
+
+def _method(service: Service, model: str, method: str | None) -> Method | None:
+    known = service.models[model].methods
+    if method is not None and method not in known:
+        raise Problem(422, f"'{method[:80]}' is no method of {model}; it has {', '.join(known)}")
+    return cast("Method | None", method)

@@ -1,0 +1,152 @@
+// Things that have boxes: their colours, where they are in words, and drawing them over a picture.
+// The colours are those of deixis/export/draw.py, so a page, a PNG and this page show a thing alike.
+
+export const PALETTE = ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#d55e00", "#56b4e9", "#f0e442"];
+const SVG = "http://www.w3.org/2000/svg";
+
+export function colourOf(number) {
+  return { colour: PALETTE[number % PALETTE.length], dashed: Math.floor(number / PALETTE.length) % 2 === 1 };
+}
+
+/** Black or white, whichever reads better on a colour (WCAG's contrast ratio). */
+export function inkOn(colour) {
+  const linear = [1, 3, 5].map((at) => {
+    const value = parseInt(colour.slice(at, at + 2), 16) / 255;
+    return value <= 0.04045 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4;
+  });
+  const luminance = 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2];
+  return (luminance + 0.05) / 0.05 >= 1.05 / (luminance + 0.05) ? "#000000" : "#ffffff";
+}
+
+export function paint(element, mark) {
+  const { colour, dashed } = colourOf(mark.number);
+  element.style.setProperty("--thing", colour);
+  element.style.setProperty("--thing-ink", inkOn(colour));
+  element.classList.toggle("dashed", dashed);
+}
+
+/** Where a box is, for those who read rather than look: "top left, from 22, 14 to 368, 511, 66 % of the picture". */
+export function place(box, [width, height]) {
+  const [x1, y1, x2, y2] = box;
+  const share = ((x2 - x1) * (y2 - y1)) / (width * height);
+  const numbers = `from ${Math.round(x1)}, ${Math.round(y1)} to ${Math.round(x2)}, ${Math.round(y2)}`;
+  if (share > 0.9) return `the whole picture, ${numbers}`;
+  const third = (value, whole, names) => names[Math.min(2, Math.max(0, Math.floor((3 * value) / whole)))];
+  const down = third((y1 + y2) / 2, height, ["top", "middle", "bottom"]);
+  const across = third((x1 + x2) / 2, width, ["left", "middle", "right"]);
+  const where = down === across ? "centre" : down === "middle" ? across : across === "middle" ? down : `${down} ${across}`;
+  return `${where}, ${numbers}, ${Math.max(1, Math.round(100 * share))} % of the picture`;
+}
+
+/** The boxes of a mark at a moment: those of a photo, or those of a clip's frames moved along between them. */
+export function boxesAt(mark, frameTimes, time) {
+  if (!frameTimes || !frameTimes.length) return mark.boxes;
+  const seen = mark.frames.map((frame, at) => ({ time: frameTimes[frame], box: mark.boxes[at] }));
+  seen.sort((a, b) => a.time - b.time);
+  const gap = frameTimes.length > 1 ? frameTimes[1] - frameTimes[0] : 1;
+  const after = seen.findIndex((item) => item.time >= time);
+  const next = after < 0 ? null : seen[after];
+  const last = after < 0 ? seen[seen.length - 1] : seen[after - 1] || null;
+  if (last && next && next.time - last.time <= 1.5 * gap) {
+    const share = (time - last.time) / (next.time - last.time || 1);
+    return [last.box.map((side, at) => side + share * (next.box[at] - side))];
+  }
+  return [last, next].filter((item) => item && Math.abs(item.time - time) <= 0.75 * gap).slice(0, 1)
+    .map((item) => item.box);
+}
+
+/** Boxes over a picture, in its own pixels. */
+export class Overlay {
+  constructor(svg) {
+    this.svg = svg;
+    this.shown = [];
+  }
+
+  draw(marks, [width, height], frameTimes = null, time = 0) {
+    this.svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
+    this.svg.setAttribute("preserveAspectRatio", "none");
+    this.size = [width, height];
+    this.shown = [];
+    for (const mark of marks) {
+      for (const box of boxesAt(mark, frameTimes, time)) this.shown.push({ mark, box, area: area(box) });
+    }
+    this.shown.sort((a, b) => b.area - a.area); // large ones first, so that small ones stay visible
+    this.svg.replaceChildren(...this.shown.map(({ mark, box }) => this.#group(mark, box)));
+    this.light(this.lit);
+  }
+
+  #group(mark, [x1, y1, x2, y2]) {
+    const group = document.createElementNS(SVG, "g");
+    group.dataset.key = mark.key;
+    if (mark.doubted) group.classList.add("doubted");
+    const { colour, dashed } = colourOf(mark.number);
+    for (const kind of ["halo", "line"]) {
+      const rect = document.createElementNS(SVG, "rect");
+      rect.setAttribute("class", kind);
+      for (const [name, value] of Object.entries({ x: x1, y: y1, width: x2 - x1, height: y2 - y1, rx: 2 })) {
+        rect.setAttribute(name, value);
+      }
+      if (kind === "line") rect.setAttribute("stroke", colour);
+      if (kind === "line" && (dashed || mark.doubted)) rect.setAttribute("stroke-dasharray", "9 7");
+      group.append(rect);
+    }
+    return group;
+  }
+
+  light(key) {
+    this.lit = key;
+    const any = this.shown.some(({ mark }) => mark.key === key);
+    this.svg.classList.toggle("lit", any);
+    for (const group of this.svg.children) group.classList.toggle("lit", group.dataset.key === key);
+  }
+
+  /** The thing under a point of the screen: of several, the smallest. */
+  under(clientX, clientY) {
+    const frame = this.svg.getBoundingClientRect();
+    if (!this.size || !frame.width) return null;
+    const x = ((clientX - frame.left) / frame.width) * this.size[0];
+    const y = ((clientY - frame.top) / frame.height) * this.size[1];
+    const hit = this.shown.findLast(
+      ({ mark, box }) => !mark.doubted && x >= box[0] && x <= box[2] && y >= box[1] && y <= box[3],
+    );
+    return hit ? hit.mark.key : null;
+  }
+}
+
+const area = ([x1, y1, x2, y2]) => (x2 - x1) * (y2 - y1);
+
+/** Draw a word's attention: every region lends its weight to the pixels it covers. */
+export function drawHeat(canvas, regions, weights, [width, height]) {
+  const scale = 160 / Math.max(width, height);
+  const columns = Math.max(1, Math.round(width * scale));
+  const rows = Math.max(1, Math.round(height * scale));
+  const heat = new Float32Array(columns * rows);
+  regions.forEach(([x1, y1, x2, y2], at) => {
+    const weight = weights[at] || 0;
+    if (weight <= 0) return;
+    const right = Math.min(columns, Math.ceil(x2 * scale));
+    const bottom = Math.min(rows, Math.ceil(y2 * scale));
+    for (let y = Math.max(0, Math.floor(y1 * scale)); y < bottom; y += 1) {
+      for (let x = Math.max(0, Math.floor(x1 * scale)); x < right; x += 1) heat[y * columns + x] += weight;
+    }
+  });
+  let low = Infinity;
+  let high = 0;
+  for (const value of heat) {
+    low = Math.min(low, value);
+    high = Math.max(high, value);
+  }
+  canvas.width = columns;
+  canvas.height = rows;
+  const context = canvas.getContext("2d");
+  const image = context.createImageData(columns, rows);
+  heat.forEach((value, at) => {
+    const share = high > low ? (value - low) / (high - low) : 0;
+    // dark violet over red to yellow, ever less transparent
+    image.data[4 * at] = Math.min(255, 70 + 400 * share);
+    image.data[4 * at + 1] = Math.max(0, 330 * share - 90);
+    image.data[4 * at + 2] = Math.max(0, 120 - 160 * share);
+    image.data[4 * at + 3] = 60 + 180 * Math.sqrt(share);
+  });
+  context.putImageData(image, 0, 0);
+}

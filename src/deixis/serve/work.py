@@ -1,0 +1,191 @@
+"""What the workers do: the kinds of questions, and how several of one kind become one call of a model."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from deixis.errors import DeixisError
+from deixis.images import load_image
+
+if TYPE_CHECKING:
+    from PIL import Image
+
+    from deixis.answering.bundle import Method
+    from deixis.answering.load import Deixis, Look
+    from deixis.types import Regions
+
+
+@dataclass(frozen=True, slots=True)
+class Photo:
+    """A photo as it was sent, still undecoded: what waits should be small."""
+
+    data: bytes
+    name: str
+    phrases: tuple[str, ...] = ()
+    sentence: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Captions:
+    """Questions for captions that differ in nothing but the photo."""
+
+    model: str
+    method: Method | None = None
+    beam: int = 3
+    check: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Looks(Captions):
+    """Questions for captions with the attention of every word."""
+
+
+@dataclass(frozen=True, slots=True)
+class Alternatives:
+    """Questions for all sentences of a beam."""
+
+    model: str
+    beam: int = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Phrases:
+    """Questions for the boxes of phrases, or of a sentence's noun phrases."""
+
+    model: str
+
+
+@dataclass(frozen=True, slots=True)
+class Clips:
+    """A question about a clip; clips are never put together."""
+
+    model: str
+    every: float | None = None
+    segments: tuple[tuple[float, float], ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Clip:
+    """A clip in a file of ours, and what its sender calls it."""
+
+    path: Path
+    name: str
+
+
+Question = Captions | Alternatives | Phrases
+
+
+class Workshop:
+    """Answers batches of questions with the models it holds; errors of one photo stay with that photo.
+
+    The regions of the last photos are remembered, so that a photo that is captioned, searched for phrases and compared
+    is looked at once. Only the worker of the photos uses them.
+    """
+
+    def __init__(self, models: Mapping[str, Deixis], *, pixels: int, remember: int = 32) -> None:
+        self.models = dict(models)
+        self._pixels, self._remember = pixels, remember
+        self._seen: OrderedDict[tuple[str, bytes], Regions] = OrderedDict()
+        self._readers = ThreadPoolExecutor(2, thread_name_prefix="deixis-reader")
+
+    def photos(self, key: Question, photos: Sequence[Photo]) -> list[Any]:
+        """Return for each photo its answer in JSON form, or the error that belongs to it."""
+        model = self.models[key.model]
+        seen = self._regions(model, photos)
+        good = [(photo, one) for photo, one in zip(photos, seen, strict=True) if not isinstance(one, DeixisError)]
+        answers = iter(_answer(model, key, *map(list, zip(*good, strict=True))) if good else ())
+        return [one if isinstance(one, DeixisError) else next(answers) for one in seen]
+
+    def clips(self, key: Clips, clips: Sequence[Clip]) -> list[Any]:
+        """Return for each clip the list of its captions in JSON form."""
+        model = self.models[key.model]
+        segments = list(key.segments) if key.segments is not None else None
+        answers = []
+        for clip in clips:
+            try:
+                captions = model.video(clip.path, segments=segments, every=key.every)
+            except DeixisError as error:
+                raise DeixisError(str(error).replace(str(clip.path), clip.name)) from error
+            answers.append([{**caption.to_json(), "image": clip.name} for caption in captions])
+        return answers
+
+    def close(self) -> None:
+        """End the threads that decode photos."""
+        self._readers.shutdown(wait=False, cancel_futures=True)
+
+    def _regions(self, model: Deixis, photos: Sequence[Photo]) -> list[Regions | DeixisError]:
+        """Find the regions of photos: all that are new in one pass."""
+        keys = [(model.extractor.fingerprint, hashlib.sha256(photo.data).digest()) for photo in photos]
+        found: dict[Any, Regions | DeixisError] = {}
+        new: dict[Any, Photo] = {}
+        for key, photo in zip(keys, photos, strict=True):
+            if key in self._seen:
+                self._seen.move_to_end(key)
+                found[key] = self._seen[key]
+            else:
+                new[key] = photo
+        images: dict[Any, Image.Image] = {}
+        for key, image in zip(new, self._readers.map(self._read, new.values()), strict=True):
+            if isinstance(image, DeixisError):
+                found[key] = image
+            else:
+                images[key] = image
+        for key, regions in zip(images, model.regions(list(images.values())) if images else (), strict=True):
+            found[key] = self._seen[key] = regions
+        while len(self._seen) > self._remember:
+            self._seen.popitem(last=False)
+        return [found[key] for key in keys]
+
+    def _read(self, photo: Photo) -> Image.Image | DeixisError:
+        try:
+            return load_image(photo.data, max_pixels=self._pixels)
+        except DeixisError as error:
+            # Our reader calls it "the given bytes"; whoever sent it calls it by its name.
+            return DeixisError(str(error).replace("the given bytes", photo.name))
+
+
+def _answer(model: Deixis, key: Question, photos: Sequence[Photo], seen: Sequence[Regions]) -> list[Any]:
+    names = [photo.name for photo in photos]
+    if isinstance(key, Looks):
+        together = zip(seen, names, strict=True)
+        return [look_json(model.look(one, beam=key.beam, check=key.check, method=key.method, name=name))
+                for one, name in together]  # fmt: skip
+    if isinstance(key, Captions):
+        captions = model.captions(seen, beam=key.beam, check=key.check, names=names, method=key.method)
+        return [caption.to_json() for caption in captions]
+    if isinstance(key, Alternatives):
+        together = zip(seen, names, strict=True)
+        return [[caption.to_json() for caption in model.alternatives(one, beam=key.beam, name=name)]
+                for one, name in together]  # fmt: skip
+    return [
+        model.ground(one, photo.phrases or None, sentence=photo.sentence, name=photo.name).to_json()
+        for photo, one in zip(photos, seen, strict=True)
+    ]
+
+
+def look_json(look: Look) -> dict[str, Any]:
+    """Return a caption with the boxes of its regions and the attention of every word to each of them."""
+    return {
+        "deixis": 1,
+        "kind": "look",
+        "caption": look.caption.to_json(),
+        "regions": [[round(float(side), 1) for side in box] for box in look.regions.boxes.tolist()],
+        "attention": [[round(float(weight), 4) for weight in row] for row in look.attention],
+    }
+
+
+def parse_segments(text: str) -> tuple[tuple[float, float], ...]:
+    """Read segments from JSON: ``[[start, end], ...]`` in seconds."""
+    try:
+        pairs = json.loads(text)
+        segments = tuple((float(start), float(end)) for start, end in pairs)
+    except (ValueError, TypeError, RecursionError) as error:
+        raise DeixisError(f"segments should be JSON such as [[0, 4.5], [4.5, 9]], not {text[:80]!r}") from error
+    return segments
