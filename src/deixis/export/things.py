@@ -1,0 +1,137 @@
+"""One view of captions and phrases for every format: which things have boxes, what they are called, how sure it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from deixis.errors import BadFileError, DeixisError
+from deixis.metrics.json_places import read_json_file, show
+from deixis.metrics.results_files import records_of
+from deixis.text.chunker import chunk
+from deixis.text.lemmas import lemmatise_noun
+from deixis.text.tokens import tokenise
+from deixis.text.vocabulary import Vocabulary
+from deixis.types import Box, GroundedCaption, GroundedPhrases, Phrase, Sentence
+
+Answer = GroundedCaption | GroundedPhrases
+
+
+@dataclass(frozen=True, slots=True)
+class Thing:
+    """One box of one word or phrase of an answer."""
+
+    text: str
+    """The word or phrase as it stands."""
+    box: Box
+    """Cut to the image."""
+    frame: int
+    score: float
+    trusted: bool
+    """False for a word the grounder doubts and for a phrase that is probably not in the image."""
+    number: int
+    """Which word or phrase of its answer; several boxes share it."""
+    span: tuple[int, int] | None = None
+    """Its characters in :func:`text_of` the answer."""
+
+    @property
+    def label(self) -> str:
+        """What kind of thing it is: see :func:`label_of`."""
+        return label_of(self.text)
+
+
+def things_of(answer: Answer, *, doubtful: bool = False) -> list[Thing]:
+    """Return the boxes of an answer in the order of its text; with ``doubtful`` also those of what is doubted."""
+    found = []
+    if isinstance(answer, GroundedCaption):
+        for number, word in enumerate(answer.words):
+            if word.groundable and (word.trusted or doubtful):
+                score = word.score if word.presence is None else word.presence
+                span = word.start, word.end
+                for box, frame in zip(word.boxes, word.frames or (0,) * len(word.boxes), strict=True):
+                    cut = inside(box, answer.size)
+                    found.append(Thing(word.text, cut, frame, score, word.trusted, number, span))
+        return found
+    for number, phrase in enumerate(answer.phrases):
+        if phrase.found or doubtful:
+            placed = None if phrase.start is None or phrase.end is None else (phrase.start, phrase.end)
+            for box, frame in zip(phrase.boxes, phrase.frames or (0,) * len(phrase.boxes), strict=True):
+                cut = inside(box, answer.size)
+                found.append(Thing(phrase.text, cut, frame, phrase.score, phrase.found, number, placed))
+    return found
+
+
+def text_of(answer: Answer) -> str | None:
+    """Return the sentence of an answer, or None for phrases that stand alone."""
+    return answer.text if isinstance(answer, GroundedCaption) else answer.sentence
+
+
+@cache
+def label_of(text: str) -> str:
+    """Return the head noun of a word or phrase in the singular: "two red hats" is a hat, "a man in a hat" a man."""
+    tokens = tokenise(text)
+    if not tokens:
+        return " ".join(text.lower().split()) or "thing"
+    sentence = chunk(Sentence(text, tokens, (Phrase(0, len(tokens)),)), _NO_WORDS)
+    head = sentence.phrases[0].head
+    return lemmatise_noun(tokens[len(tokens) - 1 if head is None else head].text)
+
+
+_NO_WORDS = Vocabulary(())
+
+
+def labels_in(answers: Iterable[Answer], *, doubtful: bool = False) -> list[str]:
+    """Return the different labels of all answers, in alphabetical order."""
+    return sorted({thing.label for answer in answers for thing in things_of(answer, doubtful=doubtful)})
+
+
+def inside(box: Box, size: tuple[int, int]) -> Box:
+    """Return a box cut to the image."""
+    width, height = size
+    x1, y1, x2, y2 = box
+    return (
+        min(max(x1, 0.0), width),
+        min(max(y1, 0.0), height),
+        min(max(x2, 0.0), width),
+        min(max(y2, 0.0), height),
+    )
+
+
+def relative(box: Box, size: tuple[int, int]) -> Box:
+    """Return the box with sides as shares of the image, 0 to 1."""
+    width, height = size
+    return box[0] / width, box[1] / height, box[2] / width, box[3] / height
+
+
+def only_photos(answers: Sequence[Answer], format: str) -> Sequence[Answer]:
+    """Return the answers, or say that a format knows no clips."""
+    for answer in answers:
+        if isinstance(answer, GroundedCaption) and answer.segment is not None:
+            raise DeixisError(
+                f"{answer.image!r} is a clip, and {format} has no place for boxes on frames: use anet, csv or json"
+            )
+    return answers
+
+
+def read_answers(path: Path) -> list[Answer]:
+    """Read captions and phrases in our JSON: one object, a list, or one a line."""
+    file = read_json_file(path)
+    found: list[Answer] = []
+    for place, value in records_of(file):
+        kind = value.get("kind") if isinstance(value, dict) else None
+        if kind not in ("caption", "phrases"):
+            what = f'has "kind": {show(kind)}' if isinstance(value, dict) else f"is {show(value)}"
+            raise file.error(
+                place,
+                f"{what}: export takes what `deixis caption --json`, `ground --json` or `evaluate -o` "
+                'write, objects with "kind": "caption" or "phrases"',
+            )
+        try:
+            found.append((GroundedCaption if kind == "caption" else GroundedPhrases).from_json(value))
+        except BadFileError as error:
+            raise file.error(place, str(error)) from error
+        except (TypeError, ValueError, KeyError, IndexError) as error:
+            raise file.error(place, f"is not our JSON: {error}") from error
+    return found
