@@ -97,6 +97,13 @@ class Deixis:
         """The separate grounder with its vocabulary and recipe, or None where the captioner grounds by looking."""
         return self._grounder
 
+    def require_grounder(self) -> None:
+        """Refuse what only a separate grounder can do: a captioner believes what it says."""
+        if self._grounder is None:
+            raise DeixisError(
+                f"{self.name} has no grounder to check captions with: name one (--grounder RUN), or use lite"
+            )
+
     @property
     def methods(self) -> tuple[Method, ...]:
         """Ways of pointing at words that can be compared on one photo."""
@@ -246,10 +253,8 @@ class Deixis:
         method = method or (self.card.method if self.card.method in self.methods else "attention")
         if method not in self.methods:
             raise DeixisError(f"{self.name} cannot point by {method!r}: it has {', '.join(self.methods)}")
-        if check and self._grounder is None:
-            raise DeixisError(
-                f"{self.name} has no grounder to check captions with: name one (--grounder RUN), or use lite"
-            )
+        if check:
+            self.require_grounder()
         if method == "attention" and not check:
             return caption
         regions = regions.top(self._judge_regions)

@@ -3,16 +3,36 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+if TYPE_CHECKING:
+    from deixis.answering.load import Deixis
+    from deixis.types import GroundedCaption
+
 
 def caption(
-    photos: Annotated[list[Path], typer.Argument(metavar="PHOTO...", help="Image files.")],
-    model: Annotated[str, typer.Option(help="A run folder, a hub name, or lite.")] = "lite",
-    beam: Annotated[int, typer.Option(min=1, help="Beam width; 1 is greedy.")] = 3,
+    photos: Annotated[list[str], typer.Argument(metavar="PHOTO...", help="Image files, folders, patterns (*.jpg).")],
+    model: Annotated[str, typer.Option(help="A run, checkpoint or bundle folder, a hub name, or lite.")] = "lite",
+    grounder: Annotated[str | None, typer.Option(help="Take the grounder of this run or bundle.")] = None,
+    beam: Annotated[int, typer.Option(min=1, max=50, help="Beam width; 1 is greedy.")] = 3,
+    check: Annotated[bool, typer.Option(help="Ask the grounder whether each thing is really there.")] = False,
+    method: Annotated[
+        str | None, typer.Option(help="Where words point: attention, or grounder; else what suits the model.")
+    ] = None,
+    html: Annotated[Path | None, typer.Option(help="Write a page of all photos, which opens offline.")] = None,
+    png: Annotated[bool, typer.Option("--png", help="Write NAME.deixis.png for each photo, here.")] = False,
+    output: Annotated[
+        Path | None,
+        typer.Option("-o", "--output", help="Append captions as JSON lines; photos that are there are skipped."),
+    ] = None,
+    picture: Annotated[
+        bool | None, typer.Option("--picture/--no-picture", help="Show a small picture; else where colours allow.")
+    ] = None,
     device: Annotated[str, typer.Option(help="cpu, cuda, …")] = "cpu",
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object per photo.")] = False,
 ) -> None:
@@ -20,31 +40,71 @@ def caption(
 
     A photo that cannot be read is an error on stderr; the others are captioned all the same, and the exit code is 2.
     """
-    from rich.console import Console
-    from rich.markup import escape
-
+    from deixis.answering.lines import AnswerLines
     from deixis.answering.load import load
-    from deixis.errors import DeixisError
+    from deixis.answering.photos import find_photos
+    from deixis.cli.pictures import check_page, write_pictures
+    from deixis.cli.show import answer_console, can_show_pictures, print_answer
+    from deixis.types import GroundedCaption
 
-    loaded = load(model, device=device)
-    console = Console(highlight=False)
-    failed = 0
-    for photo in photos:
-        try:
-            answer = loaded.caption(photo, beam=beam)
-        except DeixisError as error:
-            typer.echo(f"deixis: {error}", err=True)
-            failed += 1
-            continue
-        if as_json:
-            typer.echo(json.dumps(answer.to_json(), ensure_ascii=False))
-            continue
-        if len(photos) > 1:
-            console.print(f"[bold]{escape(str(photo))}[/bold]", soft_wrap=True)
-        console.print(answer.text, soft_wrap=True, markup=False)
-        for word in answer.words:
-            for box in word.boxes:
-                sides = " ".join(f"{side:.0f}" for side in box)
-                console.print(f"  {word.text:<14} {sides:<22} {word.score:.2f}", markup=False)
+    paths = find_photos(photos)
+    check_page(html)
+    loaded = load(model, grounder=grounder, device=device)
+    if check:
+        loaded.require_grounder()
+    failed: list[Path] = []
+    answers: dict[str, GroundedCaption] = {}
+    console = answer_console(picture)
+    shown = can_show_pictures(console) if picture is None else picture
+    with ExitStack() as stack:
+        lines = (
+            stack.enter_context(AnswerLines.open(output, GroundedCaption.from_json, model=loaded.name))
+            if output
+            else None
+        )
+        if lines is not None:
+            answers = {str(path): lines.answers[str(path)] for path in paths if str(path) in lines.answers}
+        options = {"beam": beam, "check": check, "method": method}
+        waiting = [path for path in paths if str(path) not in answers]
+        for batch in _captions(loaded, waiting, options, failed, progress=len(waiting) > 16):
+            if lines is not None:
+                lines.add(batch)
+            answers |= {answer.image: answer for answer in batch}
+            for answer in batch:
+                if as_json:
+                    typer.echo(json.dumps(answer.to_json(), ensure_ascii=False))
+                elif lines is None or len(paths) <= 16:
+                    print_answer(console, answer, heading=len(paths) > 1, picture=shown)
+    everything = [answers[str(path)] for path in paths if str(path) in answers]
+    written = write_pictures(everything, html=html, png=png)
+    if not as_json:
+        if output is not None:
+            skipped = f", {len(paths) - len(waiting)} of them were there" if len(waiting) < len(paths) else ""
+            typer.echo(f"{output}: {len(everything)} captions{skipped}")
+        for path in written:
+            typer.echo(f"wrote {path}")
     if failed:
         raise typer.Exit(2)
+
+
+def _captions(
+    model: Deixis, photos: list[Path], options: dict[str, Any], failed: list[Path], *, progress: bool
+) -> Iterator[list[GroundedCaption]]:
+    """Yield captions batch by batch, with a bar on stderr for long lists."""
+    from rich.console import Console
+    from rich.progress import Progress
+
+    from deixis.answering.many import in_batches
+    from deixis.errors import DeixisError
+
+    def note(photo: Path, error: DeixisError) -> None:
+        failed.append(photo)
+        typer.echo(f"deixis: {error}", err=True)
+
+    bar = Progress(console=Console(stderr=True), disable=not progress, transient=True)
+    with bar:
+        task = bar.add_task("captions", total=len(photos))
+        for batch in in_batches(photos, note):
+            names = [str(photo) for photo, _ in batch]
+            yield model.captions([pixels for _, pixels in batch], names=names, **options)
+            bar.advance(task, len(batch))

@@ -1,0 +1,97 @@
+"""Answers as JSON lines that survive being stopped: what is there is not asked again, a line cut short is dropped."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any, Generic, Protocol, Self, TypeVar
+
+from deixis.errors import BadFileError, DeixisError
+
+
+class Answer(Protocol):
+    """A grounded caption or grounded phrases."""
+
+    @property
+    def image(self) -> str:
+        """What identifies the photo."""
+        ...
+
+    @property
+    def model(self) -> str:
+        """Which model answered."""
+        ...
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the documented JSON form."""
+        ...
+
+
+A = TypeVar("A", bound=Answer)
+
+
+class AnswerLines(Generic[A]):
+    """A file of answers, one a line, in the order they were added.
+
+    >>> with AnswerLines.open(Path("out.jsonl"), GroundedCaption.from_json, model="lite") as lines:  # doctest: +SKIP
+    ...     lines.add(model.captions([photo for photo in photos if photo not in lines.answers]))
+    """
+
+    def __init__(self, path: Path, answers: dict[str, A]) -> None:
+        self.path = path
+        self.answers = answers
+        """What the file holds, by image."""
+        self._file = path.open("a", encoding="utf-8")
+
+    @classmethod
+    def open(cls, path: Path, read: Callable[[Mapping[str, Any]], A], *, model: str) -> Self:
+        """Open a file to go on with it, or a new one. Answers of another model are not mixed in."""
+        answers: dict[str, A] = {}
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            whole = _whole_lines(path) if path.exists() else b""
+            for number, line in enumerate(whole.splitlines(), 1):
+                if line.strip():
+                    answer = _read(line, read, f"{path}, line {number}")
+                    if answer.model != model:
+                        raise DeixisError(
+                            f"{path} holds answers of the model {answer.model!r}, not {model!r}: "
+                            "choose another file with -o, or delete it"
+                        )
+                    answers[answer.image] = answer
+            if path.exists() and path.stat().st_size > len(whole):
+                with path.open("r+b") as file:
+                    file.truncate(len(whole))
+            return cls(path, answers)
+        except OSError as error:
+            raise DeixisError(f"cannot write {path}: {error.strerror or error}") from error
+
+    def add(self, answers: Iterable[A]) -> None:
+        """Append answers; they are on disk when this returns."""
+        try:
+            for answer in answers:
+                self._file.write(json.dumps(answer.to_json(), ensure_ascii=False, allow_nan=False) + "\n")
+                self.answers[answer.image] = answer
+            self._file.flush()
+        except OSError as error:
+            raise DeixisError(f"cannot write {self.path}: {error.strerror or error}; call again to go on") from error
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+
+def _whole_lines(path: Path) -> bytes:
+    """Return the file up to its last line's end: what follows was being written when the process died."""
+    data = path.read_bytes()
+    return data[: data.rfind(b"\n") + 1]
+
+
+def _read(line: bytes, read: Callable[[Mapping[str, Any]], A], where: str) -> A:
+    try:
+        return read(json.loads(line))
+    except (ValueError, BadFileError) as error:
+        raise BadFileError(f"{where} is no answer of ours: {error}: choose another file with -o") from error

@@ -1,0 +1,118 @@
+"""Answers in a terminal: sentences with coloured words, small pictures of half blocks, lists of boxes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.color import Color
+from rich.console import Console
+from rich.style import Style
+from rich.text import Text
+
+from deixis.export.draw import Drawing, colour_of, drawing_of_caption, drawing_of_phrases, ink_on
+from deixis.types import Box, GroundedCaption, GroundedPhrases
+
+if TYPE_CHECKING:
+    from PIL import Image
+
+Answer = GroundedCaption | GroundedPhrases
+COLUMNS, ROWS = 64, 24
+"""The largest small picture, in characters; a character is two pixels high."""
+
+
+def drawing_of(answer: Answer, pictures: Sequence[Image.Image] = ()) -> Drawing:
+    """Return what is drawn of an answer; its colours are those of every form, on paper and on screens."""
+    if isinstance(answer, GroundedCaption):
+        return drawing_of_caption(answer, pictures)
+    return drawing_of_phrases(answer, pictures)
+
+
+def answer_console(picture: bool | None) -> Console:
+    """Return the console for answers; a picture that was asked for is drawn whatever the terminal says it can."""
+    if picture:
+        return Console(highlight=False, force_terminal=True, color_system="truecolor")
+    return Console(highlight=False)
+
+
+def can_show_pictures(console: Console) -> bool:
+    """Whether a terminal shows colours finely enough for a picture."""
+    return console.is_terminal and console.color_system == "truecolor"
+
+
+def print_answer(console: Console, answer: Answer, *, heading: bool, picture: bool) -> None:
+    """Print an answer: heading, picture, text, and the boxes of every thing with their scores."""
+    from deixis.images import load_image
+
+    if heading:
+        console.print(Text(answer.image, style="bold"), soft_wrap=True)
+    drawing = drawing_of(answer)
+    if picture:
+        console.print(half_blocks(load_image(Path(answer.image)), drawing), soft_wrap=True, no_wrap=True)
+    if isinstance(answer, GroundedCaption) or answer.sentence is not None:
+        console.print(coloured(drawing), soft_wrap=True)
+    for line in rows(answer, drawing):
+        console.print(line, soft_wrap=True)
+
+
+def coloured(drawing: Drawing) -> Text:
+    """Return the first text of a drawing, its things in their colours; doubtful ones are struck out."""
+    line = drawing.lines[0]
+    text, colours = Text(line.text), drawing.colours
+    for start, end, key in line.spans:
+        text.stylize(thing_style(colours[key]) if key in colours else Style(strike=True, dim=True), start, end)
+    return text
+
+
+def thing_style(number: int) -> Style:
+    """Return the terminal's colours of the thing with a number."""
+    colour = colour_of(number)[0]
+    return Style(color=ink_on(colour), bgcolor=colour)
+
+
+def rows(answer: Answer, drawing: Drawing) -> list[Text]:
+    """Return a line for every thing: its name, its box, its score, and what the grounder thinks of it."""
+    things: list[tuple[str, str, tuple[Box, ...], float, str]] = []
+    if isinstance(answer, GroundedCaption):
+        for at, word in enumerate(answer.words):
+            if word.groundable:
+                there = "" if word.presence is None else f"there: {word.presence:.2f}"
+                doubt = "" if word.trusted else "doubtful"
+                things.append(
+                    (f"word {at}", word.text, word.boxes, word.score, "  ".join(filter(None, (there, doubt))))
+                )
+    else:
+        for at, phrase in enumerate(answer.phrases):
+            found = "" if phrase.found else "probably not in the photo"
+            things.append((f"phrase {at}", phrase.text, phrase.boxes, phrase.score, found))
+    width = max((len(name) for _, name, _, _, _ in things), default=0)
+    lines = []
+    for key, name, boxes, score, remark in things:
+        sides = " ".join(f"{side:.0f}" for side in boxes[0]) if boxes else "-"
+        number = drawing.colours.get(key)
+        line = Text("  ").append(name, thing_style(number) if number is not None else Style(dim=True))
+        lines.append(line.append(f"{'':{width - len(name) + 2}}{sides:<22}{score:.2f}  {remark}".rstrip()))
+    return lines
+
+
+def half_blocks(image: Image.Image, drawing: Drawing, columns: int = COLUMNS, rows: int = ROWS) -> Text:
+    """Return a small picture with its boxes: each character is two pixels, the upper one its ink."""
+    from PIL import Image, ImageDraw
+
+    factor = min(columns / image.width, 2 * rows / image.height)
+    width, height = max(1, round(image.width * factor)), max(2, round(image.height * factor) // 2 * 2)
+    small = image.convert("RGB").resize((width, height), Image.Resampling.LANCZOS)
+    pen = ImageDraw.Draw(small)
+    for key, _, (x1, y1, x2, y2) in drawing.boxes_of(0):
+        corners = [x1 * width / image.width, y1 * height / image.height]
+        corners += [min(x2 * width / image.width, width) - 1, min(y2 * height / image.height, height) - 1]
+        corners[2], corners[3] = max(corners[0], corners[2]), max(corners[1], corners[3])
+        pen.rectangle(corners, outline=colour_of(drawing.colours[key])[0])
+    text = Text()
+    for row in range(0, height, 2):
+        for column in range(width):
+            upper, lower = (Color.from_rgb(*small.getpixel((column, at))) for at in (row, row + 1))
+            text.append("▀", Style(color=upper, bgcolor=lower))
+        text.append("\n" if row + 2 < height else "")
+    return text
