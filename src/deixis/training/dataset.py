@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -70,6 +70,8 @@ class TrainingData:
     vocabulary: Vocabulary
     classes: tuple[str, ...]
     relations: RelationVocabulary
+    annotated: ExampleSet | None = None
+    """The validation images with their human boxes, where there are any: to measure with, never to train on."""
 
     @property
     def store(self) -> RegionStore:
@@ -98,6 +100,7 @@ def load_data(recipe: DataRecipe, seed: int) -> TrainingData:
     relations = RelationVocabulary.build(caption for example in examples for caption in example.captions)
     train = example_set(examples, stores, recipe, vocabulary, seed, label, relations)
     validation: ExampleSet | None = None
+    annotated: ExampleSet | None = None
     held_out: list[Example] = []
     if recipe.validation is not None:
         place = recipe.validation_from or Source(
@@ -105,7 +108,10 @@ def load_data(recipe: DataRecipe, seed: int) -> TrainingData:
         )
         store, held_out = read_source(place, tagged=recipe.parse)
         validation = example_set(held_out, [store], recipe, vocabulary, seed, label, relations)
-    return TrainingData(train, validation, tuple(held_out), vocabulary, classes, relations)
+        if any(phrase.boxes for example in held_out for caption in example.captions for phrase in caption.phrases):
+            boxed = replace(recipe, supervision=True)
+            annotated = example_set(held_out, [store], boxed, vocabulary, seed, label, relations)
+    return TrainingData(train, validation, tuple(held_out), vocabulary, classes, relations, annotated)
 
 
 def read_source(source: Source, *, tagged: bool) -> tuple[RegionStore, list[Example]]:

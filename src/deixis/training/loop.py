@@ -25,6 +25,7 @@ from deixis.training.build import build
 from deixis.training.checkpoint import fill, load_config, load_weights, save_model
 from deixis.training.dataset import TrainingData
 from deixis.training.optimize import clip_gradients, make_optimizer
+from deixis.training.pointing import measure_pointing
 from deixis.training.prefetch import prefetch
 from deixis.training.random import capture, restore, seed_everything
 from deixis.training.recipe import Recipe, StageRecipe
@@ -36,6 +37,9 @@ from deixis.training.start import start_from
 from deixis.training.state import Position, RunState, load_optimizer, named, optimizer_tensors, under
 from deixis.training.strict import unknown_key
 from deixis.training.watch import Watch
+
+MEASURED = 16
+"""Images at a time, with all their captions, on which pointing is measured."""
 
 
 class StoppedError(DeixisError):
@@ -228,6 +232,8 @@ class Trainer:
         began = time.perf_counter()
         with torch.no_grad():
             metrics, samples = self._validation(self.model, self.accelerator)
+        if self.data.annotated is not None:
+            metrics = metrics | measure_pointing(work.stage, self.data.annotated, self.accelerator, MEASURED)
         self.model.train()
         if recipe.metric not in metrics:
             raise unknown_key(recipe.metric, metrics, "validation.metric", "metric")

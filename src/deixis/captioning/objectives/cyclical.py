@@ -106,18 +106,25 @@ class Cyclical(Objective):
         return attend
 
     @torch.no_grad()
-    def accuracy(self, context: Context, min_iou: float = 0.5) -> dict[str, Tensor]:
-        """Share of annotated words whose best region is right, for localizer and decoder (section 4.4).
+    def hits(self, context: Context, min_iou: float = 0.5) -> dict[str, Tensor]:
+        """Which annotated words of the batch the localizer and the decoder find, (P,) each (section 4.4).
 
-        The localizer reads the ground-truth words. For batches with human boxes, such as those of validation.
+        Found: the most attended region overlaps a box of the word by more than ``min_iou``. The localizer reads the
+        ground-truth words. For batches with human boxes, such as those of validation.
         """
         batch, first = context.batch, context.first()
         localized = self.localize(context.captioner, context.encoded(), batch, batch.words, first.states).regions
         targets = word_targets(batch, "cyclical accuracy")
-        right = targets.positive(min_iou)
+        assert batch.phrase_boxes is not None  # or there were no targets
+        annotated = batch.phrase_boxes.mask.any(1)  # phrases such as "the air" have no box
+        right = targets.positive(min_iou)[annotated]
         measured = {"localizer_accuracy": localized, "decoder_accuracy": first.mean_attention}
         found: dict[str, Tensor] = {}
         for name, weights in measured.items():
-            best = weights[targets.caption, targets.position].argmax(1, keepdim=True)
-            found[name] = right.gather(1, best).float().mean()
+            best = weights[targets.caption, targets.position][annotated].argmax(1, keepdim=True)
+            found[name] = right.gather(1, best).squeeze(1)
         return found
+
+    def accuracy(self, context: Context, min_iou: float = 0.5) -> dict[str, Tensor]:
+        """The share of annotated words that :meth:`hits` finds."""
+        return {name: found.float().mean() for name, found in self.hits(context, min_iou).items()}
