@@ -75,9 +75,7 @@ class Distillation(Objective):
         )
         if self.options.keep == "disk" and self._taught[0] is not None:
             if data is None or grounder_digest is None:
-                raise BadRecipeError(
-                    "a teacher kept on disk needs a name and training captions: set keep to memory"
-                )
+                raise BadRecipeError("a teacher kept on disk needs a name and training captions: set keep to memory")
             device = next((weight.device for weight in captioner.parameters()), None) if captioner else None
             self._prepare(self._taught[0], data.train, grounder_digest(self.options.teacher), device or "cpu")
 
