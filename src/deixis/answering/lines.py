@@ -38,15 +38,25 @@ class AnswerLines(Generic[A]):
     ...     lines.add(model.captions([photo for photo in photos if photo not in lines.answers]))
     """
 
-    def __init__(self, path: Path, answers: dict[str, A]) -> None:
-        self.path = path
+    def __init__(self, path: Path, answers: dict[str, A], key: Callable[[A], str]) -> None:
+        self.path, self._key = path, key
         self.answers = answers
-        """What the file holds, by image."""
+        """What the file holds, by image (or by what tells answers apart)."""
         self._file = path.open("a", encoding="utf-8")
 
     @classmethod
-    def open(cls, path: Path, read: Callable[[Mapping[str, Any]], A], *, model: str) -> Self:
-        """Open a file to go on with it, or a new one. Answers of another model are not mixed in."""
+    def open(
+        cls,
+        path: Path,
+        read: Callable[[Mapping[str, Any]], A],
+        *,
+        model: str,
+        key: Callable[[A], str] = lambda answer: answer.image,
+    ) -> Self:
+        """Open a file to go on with it, or a new one. Answers of another model are not mixed in.
+
+        ``key`` says what tells answers apart: the image, unless one image has several.
+        """
         answers: dict[str, A] = {}
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -59,11 +69,11 @@ class AnswerLines(Generic[A]):
                             f"{path} holds answers of the model {answer.model!r}, not {model!r}: "
                             "choose another file with -o, or delete it"
                         )
-                    answers[answer.image] = answer
+                    answers[key(answer)] = answer
             if path.exists() and path.stat().st_size > len(whole):
                 with path.open("r+b") as file:
                     file.truncate(len(whole))
-            return cls(path, answers)
+            return cls(path, answers, key)
         except OSError as error:
             raise DeixisError(f"cannot write {path}: {error.strerror or error}") from error
 
@@ -72,7 +82,7 @@ class AnswerLines(Generic[A]):
         try:
             for answer in answers:
                 self._file.write(json.dumps(answer.to_json(), ensure_ascii=False, allow_nan=False) + "\n")
-                self.answers[answer.image] = answer
+                self.answers[self._key(answer)] = answer
             self._file.flush()
         except OSError as error:
             raise DeixisError(f"cannot write {self.path}: {error.strerror or error}; call again to go on") from error

@@ -182,23 +182,45 @@ class Deixis:
     ) -> GroundedPhrases:
         """Find phrases in a photo: phrases alone, the noun phrases of a sentence, or phrases as parts of a sentence."""
         phrases = [phrases] if isinstance(phrases, str) else phrases
-        words = self._judge_words
+        words = self.words
         if sentence is not None:
             sentences = [phrases_of_sentence(sentence, words, phrases)]
         elif phrases:
             sentences = single_phrases(phrases, words)
         else:
             raise DeixisError("nothing to look for: give phrases, such as 'a man', or a sentence")
-        seen = self._seen([image])[0]
-        answers = self._ground_all(seen, sentences)
-        found = tuple(
-            doubtful_where_unknown(answer, spoken, phrase, words)
-            for spoken, grounded in zip(sentences, answers, strict=True)
-            for phrase, answer in zip(spoken.phrases, grounded.phrases, strict=True)
-        )
-        if sentence is None:
-            found = tuple(replace(phrase, start=None, end=None) for phrase in found)
-        return GroundedPhrases(name or photo_name(image), seen.size, found, sentence, self.name)
+        answers = self.ground_sentences(image, sentences, name=name)
+        if sentence is not None:
+            return answers[0]
+        found = tuple(replace(phrase, start=None, end=None) for answer in answers for phrase in answer.phrases)
+        return replace(answers[0], phrases=found, sentence=None)
+
+    def ground_sentences(
+        self, image: Seen, sentences: Sequence[Sentence], *, name: str | None = None
+    ) -> list[GroundedPhrases]:
+        """Find the phrases of sentences that are parsed already (``deixis.text.chunker``), in few passes."""
+        seen = self._seen([image])[0].top(self._judge_regions)
+        together = getattr(self._judge, "ground_all", None)
+        with torch.inference_mode():
+            answers: Sequence[GroundedPhrases] = (
+                [self._judge.ground(seen, sentence) for sentence in sentences]
+                if together is None
+                else together(seen, sentences)
+            )
+        named = name or photo_name(image)
+        return [
+            GroundedPhrases(
+                named,
+                seen.size,
+                tuple(
+                    doubtful_where_unknown(answer, sentence, phrase, self.words)
+                    for phrase, answer in zip(sentence.phrases, grounded.phrases, strict=True)
+                ),
+                sentence.text,
+                self.name,
+            )
+            for sentence, grounded in zip(sentences, answers, strict=True)
+        ]
 
     def ground_many(
         self, images: Sequence[Seen], phrases_of: Sequence[Sequence[str]], *, names: Sequence[str] | None = None
@@ -259,8 +281,8 @@ class Deixis:
             return caption
         regions = regions.top(self._judge_regions)
         if method == "grounder":
-            caption = reground(caption, regions, self._judge, self._judge_words)
-        return check_caption(caption, regions, self._judge, self._judge_words) if check else caption
+            caption = reground(caption, regions, self._judge, self.words)
+        return check_caption(caption, regions, self._judge, self.words) if check else caption
 
     @property
     def _judge_part(self) -> LoadedModel:
@@ -269,21 +291,13 @@ class Deixis:
         return part
 
     @property
-    def _judge_words(self) -> Vocabulary:
+    def words(self) -> Vocabulary:
+        """The words that phrases are read with."""
         return self._judge_part.vocabulary
 
     @property
     def _judge_regions(self) -> int:
         return self._judge_part.config.recipe.data.regions
-
-    def _ground_all(self, regions: Regions, sentences: Sequence[Sentence]) -> list[GroundedPhrases]:
-        regions = regions.top(self._judge_regions)
-        together = getattr(self._judge, "ground_all", None)
-        with torch.inference_mode():
-            if together is not None:
-                answers: list[GroundedPhrases] = together(regions, sentences)
-                return answers
-            return [self._judge.ground(regions, sentence) for sentence in sentences]
 
 
 def load(model: str | Path = "lite", *, grounder: str | Path | None = None, device: str = "cpu") -> Deixis:

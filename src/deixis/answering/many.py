@@ -2,38 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
+from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
 
-from deixis.answering.photos import read_photo
+from deixis.answering.photos import Photo, read_photo
 from deixis.errors import DeixisError
+from deixis.types import ImageFile
 
 AT_ONCE = 16
 PIXELS_AT_ONCE = 24_000_000
 """Photos are answered together up to so many pixels, which bounds memory whatever their sizes."""
 
-Failed = Callable[[Path, DeixisError], None]
-"""Told of every photo that cannot be read."""
+Failed = Callable[[str, DeixisError], None]
+"""Told the name of every photo that cannot be read, and why."""
 
 
-def in_batches(photos: Sequence[Path], failed: Failed) -> Iterator[list[tuple[Path, NDArray[np.uint8]]]]:
-    """Yield photos with their pixels, a few at a time; those that cannot be read are reported and left out."""
-    batch: list[tuple[Path, NDArray[np.uint8]]] = []
+def in_batches(
+    photos: Iterable[tuple[str, Photo | ImageFile]], failed: Failed
+) -> Iterator[list[tuple[str, NDArray[np.uint8]]]]:
+    """Yield named photos with their pixels, a few at a time; those that cannot be read are reported and left out."""
+    batch: list[tuple[str, NDArray[np.uint8]]] = []
     pixels = 0
-    for photo in photos:
+    for name, photo in photos:
         try:
             image = read_photo(photo)
         except DeixisError as error:
-            failed(photo, error)
+            failed(name, error)
             continue
         size = image.shape[0] * image.shape[1]
         if batch and (len(batch) == AT_ONCE or pixels + size > PIXELS_AT_ONCE):
             yield batch
             batch, pixels = [], 0
-        batch.append((photo, image))
+        batch.append((name, image))
         pixels += size
     if batch:
         yield batch

@@ -12,7 +12,7 @@ from PIL import Image
 
 from deixis.errors import BadFileError, DeixisError
 from deixis.images import IMAGE_SUFFIXES, load_image
-from deixis.types import Regions
+from deixis.types import ImageFile, Regions
 
 Photo = str | Path | bytes | Image.Image | NDArray[np.uint8]
 """A file's path, the bytes of a file, a PIL image, or an RGB array (H, W, 3)."""
@@ -20,9 +20,9 @@ Seen = Photo | Regions
 """A photo, or its regions where they were found already."""
 
 
-def read_photo(photo: Photo) -> NDArray[np.uint8]:
+def read_photo(photo: Photo | ImageFile) -> NDArray[np.uint8]:
     """Return the upright RGB pixels of a photo, (H, W, 3)."""
-    if not isinstance(photo, str | Path | bytes | Image.Image | np.ndarray):
+    if not isinstance(photo, str | Path | bytes | Image.Image | np.ndarray | ImageFile):
         raise DeixisError(
             f"a photo is a path, the bytes of a file, a PIL image or an array, not {type(photo).__name__}"
         )

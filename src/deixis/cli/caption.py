@@ -52,7 +52,7 @@ def caption(
     loaded = load(model, grounder=grounder, device=device)
     if check:
         loaded.require_grounder()
-    failed: list[Path] = []
+    failed: list[str] = []
     answers: dict[str, GroundedCaption] = {}
     console = answer_console(picture)
     shown = can_show_pictures(console) if picture is None else picture
@@ -88,7 +88,7 @@ def caption(
 
 
 def _captions(
-    model: Deixis, photos: list[Path], options: dict[str, Any], failed: list[Path], *, progress: bool
+    model: Deixis, photos: list[Path], options: dict[str, Any], failed: list[str], *, progress: bool
 ) -> Iterator[list[GroundedCaption]]:
     """Yield captions batch by batch, with a bar on stderr for long lists."""
     from rich.console import Console
@@ -97,14 +97,14 @@ def _captions(
     from deixis.answering.many import in_batches
     from deixis.errors import DeixisError
 
-    def note(photo: Path, error: DeixisError) -> None:
+    def note(photo: str, error: DeixisError) -> None:
         failed.append(photo)
         typer.echo(f"deixis: {error}", err=True)
 
     bar = Progress(console=Console(stderr=True), disable=not progress, transient=True)
     with bar:
         task = bar.add_task("captions", total=len(photos))
-        for batch in in_batches(photos, note):
-            names = [str(photo) for photo, _ in batch]
+        for batch in in_batches(((str(photo), photo) for photo in photos), note):
+            names = [name for name, _ in batch]
             yield model.captions([pixels for _, pixels in batch], names=names, **options)
             bar.advance(task, len(batch))
