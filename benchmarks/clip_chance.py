@@ -1,103 +1,158 @@
-"""What guessing reaches in attention accuracy on clips: a yardstick for every attention measured there.
+"""How far a captioner's pointing on clips is from guessing: the same words, the same regions, the same rules.
 
-    python benchmarks/clip_chance.py CLIPS STORE [--split val] [--draws 5] [--model CHECKPOINT]
+    python benchmarks/clip_chance.py MODEL CLIPS [--store STORE] [--split val] [--draws 20] [--json]
 
-CLIPS is a dataset in ActivityNet-Entities form, STORE its regions. A word counts as found if one of its annotated
-frames is right, so clips with boxes in many frames are kind to guessers. With --model (a checkpoint folder of a run)
-every annotated frame is also judged on its own, for the captioner and for guesses: there ten tries do not help.
+MODEL is a captioner, CLIPS a dataset in ActivityNet-Entities form (``deixis data clips`` makes one), STORE its regions.
+The model captions every segment; then the boxes of its words are replaced, frame by frame, by a region drawn at
+random (mean of the draws), by the best-scored region, by the whole frame, and by the region that fits the truth best,
+which is the bound of these regions. Grounding F1 over frames is that of ``deixis score`` for clips; attention accuracy
+is measured on the reference sentences in the same way. All in per cent.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import random
-from collections.abc import Callable, Sequence
-from pathlib import Path
-from statistics import mean
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from statistics import fmean
 
 import torch
+from torch import Tensor
 
 from deixis.captioning import Captioner
-from deixis.data import Dataset, open_dataset
-from deixis.data.collate import CaptionEncoder, RegionSource, collate, encode_example
+from deixis.errors import DeixisError
 from deixis.geometry import iou
 from deixis.metrics.attention_accuracy import score_attention
-from deixis.metrics.object_words import AnnotatedAttention, PredictedWord, ReferenceSentence
-from deixis.regions.store import RegionStore
-from deixis.training.stage import load_model
-from deixis.types import Box, Example, Regions
+from deixis.metrics.dataset_words import DatasetWords, words_of_examples
+from deixis.metrics.grounding_f1 import score_grounding
+from deixis.metrics.object_words import AnnotatedAttention, GroundedItem, PredictedWord
+from deixis.training.evaluate import (
+    Evaluation,
+    EvaluationOptions,
+    attention_on_references,
+    caption_items,
+    evaluate,
+)
+from deixis.training.models import load
+from deixis.types import Box
+
+Choose = Callable[[Tensor, Sequence[Box]], int]
+"""From the regions of a frame, best-scored first and the whole frame last, and the true boxes there, to one region."""
+FIGURES = ("F1_all", "F1_loc", "F1_all_per_sent", "F1_loc_per_sent")
 
 
-def guess(example: Example, regions: Regions, choose: Callable[[Sequence[int]], int]) -> AnnotatedAttention:
-    caption = example.captions[0]
-    boxes = [
-        (phrase.last - 1 if phrase.head is None else phrase.head, phrase.label or "thing", box, frame)
-        for phrase in caption.phrases
-        for box, frame in zip(phrase.boxes, phrase.frames, strict=True)
-    ]
-    reference = ReferenceSentence.of(boxes)
-    looked = {}
-    for word in reference.words:
-        chosen: list[Box] = []
-        for frame in range(regions.frames):
-            x1, y1, x2, y2 = regions.boxes[choose(torch.nonzero(regions.frame == frame).flatten().tolist())].tolist()
-            chosen.append((x1, y1, x2, y2))
-        looked[word.index] = PredictedWord(
-            word.label, word.label, tuple(chosen), tuple(range(regions.frames)), word.index
-        )
-    return AnnotatedAttention(example.id, reference, looked, example.id)
+def best_fit(regions: Tensor, truth: Sequence[Box]) -> int:
+    """Choose the region with the largest overlap with any true box."""
+    return int(iou(regions, torch.tensor(truth)).amax(1).argmax()) if truth else len(regions) - 1
 
 
-def accuracy(dataset: Dataset, store: RegionStore, split: str, choose: Callable[[Sequence[int]], int]) -> float:
-    return score_attention([guess(e, store.get(e.id), choose) for e in dataset.examples(split)]).accuracy
+def guessed(
+    word: PredictedWord, truth: Mapping[int, Sequence[Box]], frames: Sequence[Tensor], choose: Choose
+) -> PredictedWord:
+    """Return a word that points at the chosen region of every frame."""
+    boxes: list[Box] = []
+    for at, regions in enumerate(frames):
+        x1, y1, x2, y2 = regions[choose(regions, truth.get(at, ()))].tolist()
+        boxes.append((x1, y1, x2, y2))
+    return replace(word, boxes=tuple(boxes), frames=tuple(range(len(frames))))
 
 
-@torch.no_grad()
-def by_frame(dataset: Dataset, store: RegionStore, split: str, checkpoint: Path) -> dict[str, float]:
-    """Return which share of the annotated frames each way of pointing gets right."""
-    model, vocabulary, config = load_model(checkpoint)
-    assert isinstance(model, Captioner)
-    encoder = CaptionEncoder(vocabulary, config.recipe.data.length, supervision=True)
-    source = RegionSource((store,), config.recipe.data.regions)
-    right = {"the captioner's attention": 0.0, "a region at random": 0.0, "the best-scored region": 0.0}
-    frames = 0
-    for example in dataset.examples(split):
-        batch = collate([encode_example(example, encoder)], source.regions([example.id]), supervision=True)
-        attention = model.decode(model.encode(batch.regions), batch.words, batch.image_of).attention.mean(0)[
-            0
-        ]  # (T, N)
-        assert batch.phrases is not None
-        assert batch.phrase_boxes is not None
-        for phrase, head in enumerate(batch.phrases.head.tolist()):
-            real = batch.phrase_boxes.mask[phrase]
-            boxes, frame = batch.phrase_boxes.boxes[phrase][real], batch.phrase_boxes.frame[phrase][real]
-            for at in sorted(set(frame.tolist())):
-                rows = torch.nonzero((batch.regions.frame[0] == at) & batch.regions.mask[0]).flatten()
-                hits = (iou(batch.regions.boxes[0][rows], boxes[frame == at]).amax(1) > 0.5).float()  # (n,)
-                right["the captioner's attention"] += float(hits[attention[head, rows].argmax()])
-                right["a region at random"] += float(hits.mean())
-                right["the best-scored region"] += float(hits[0])
-                frames += 1
-    return {name: value / frames for name, value in right.items()}
+def truth_of(boxes: Sequence[Box], frames: Sequence[int]) -> dict[int, list[Box]]:
+    """Return the boxes of each frame."""
+    found: dict[int, list[Box]] = {}
+    for box, frame in zip(boxes, frames, strict=True):
+        found.setdefault(frame, []).append(box)
+    return found
+
+
+def figures(items: Sequence[GroundedItem], looked: Sequence[AnnotatedAttention]) -> dict[str, float]:
+    """Return grounding F1 of generated sentences and attention accuracy on the references, in per cent."""
+    scores = score_grounding(items, photos=False).scores
+    found = {name: 100 * scores[name] for name in FIGURES}
+    return {**found, "attention accuracy": 100 * score_attention(looked).accuracy}
+
+
+def with_guesses(
+    items: Sequence[GroundedItem],
+    looked: Sequence[AnnotatedAttention],
+    frames_of: Mapping[str, Sequence[Tensor]],
+    choose: Choose,
+) -> dict[str, float]:
+    """Score the same words with other boxes."""
+    changed: list[GroundedItem] = []
+    for item in items:
+        first = item.references[0].first if item.references else {}
+        words = []
+        for word in item.predicted or ():
+            known = first.get(word.label)
+            truth = truth_of(known.boxes, known.frames) if known is not None else {}
+            words.append(guessed(word, truth, frames_of[item.id], choose))
+        changed.append(replace(item, predicted=tuple(words)))
+    guesses: list[AnnotatedAttention] = []
+    for sentence in looked:
+        own = {
+            word.index: guessed(
+                PredictedWord(word.label, word.label, ()), truth_of(word.boxes, word.frames),
+                frames_of[sentence.group], choose,
+            )
+            for word in sentence.reference.words
+        }  # fmt: skip
+        guesses.append(replace(sentence, predicted=own))
+    return figures(changed, guesses)
+
+
+def frames_of(work: Evaluation) -> dict[str, list[Tensor]]:
+    """Return the boxes of every frame's regions, as many as the model sees."""
+    found: dict[str, list[Tensor]] = {}
+    for example in work.examples:
+        regions = work.source.regions([example.id])
+        boxes, frame = regions.boxes[0].float(), regions.frame[0].masked_fill(~regions.mask[0], -1)
+        found[example.id] = [boxes[frame == at] for at in range(int(frame.max()) + 1)]
+    return found
+
+
+def compare(work: Evaluation, words: DatasetWords, draws: int, seed: int) -> dict[str, dict[str, float]]:
+    """Return the figures of the model and of every way to guess."""
+    assert isinstance(work.loaded.model, Captioner)
+    items = caption_items(work.captions, work.examples, words)
+    looked = attention_on_references(work, work.loaded.model, words)
+    regions, rng = frames_of(work), random.Random(seed)
+    drawn = [with_guesses(items, looked, regions, lambda rows, _: rng.randrange(len(rows))) for _ in range(draws)]
+    return {
+        "the captioner": figures(items, looked),
+        "a region at random": {name: fmean(draw[name] for draw in drawn) for name in drawn[0]},
+        "the best-scored region": with_guesses(items, looked, regions, lambda _, __: 0),
+        "the whole frame": with_guesses(items, looked, regions, lambda rows, _: len(rows) - 1),
+        "the best of the regions (bound)": with_guesses(items, looked, regions, best_fit),
+    }
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Attention accuracy of guesses on clips.")
-    parser.add_argument("clips", type=Path)
-    parser.add_argument("store", type=Path)
+    parser = argparse.ArgumentParser(description="A captioner's pointing on clips beside guesses.")
+    parser.add_argument("model")
+    parser.add_argument("clips")
+    parser.add_argument("--store")
     parser.add_argument("--split", default="val")
-    parser.add_argument("--draws", type=int, default=5)
-    parser.add_argument("--model", type=Path)
+    parser.add_argument("--draws", type=int, default=20)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
-    dataset, store, rng = open_dataset(options.clips), RegionStore.open(options.store), random.Random(0)
-    drawn = [accuracy(dataset, store, options.split, rng.choice) for _ in range(options.draws)]
-    print(f"a region at random in each frame  {mean(drawn):.3f}")
-    print(f"the best-scored region            {accuracy(dataset, store, options.split, lambda rows: rows[0]):.3f}")
-    print(f"the whole frame                   {accuracy(dataset, store, options.split, lambda rows: rows[-1]):.3f}")
-    if options.model is not None:
-        print("\neach annotated frame on its own")
-        for name, value in by_frame(dataset, store, options.split, options.model).items():
-            print(f"{name:33} {value:.3f}")
+    try:
+        chosen = EvaluationOptions(split=options.split, store=options.store, replicates=0)
+        work = evaluate(load(options.model), options.clips, chosen)
+        found = compare(work, words_of_examples(work.examples), options.draws, options.seed)
+    except DeixisError as error:
+        raise SystemExit(f"clip_chance: {error}") from error
+    captions = dict(work.sections[0].scores)
+    if options.json:
+        print(json.dumps({"clips": len(work.examples), "captions": captions, "pointing": found}, indent=2))
+        return
+    print(f"{len(work.examples)} segments; CIDEr {captions.get('CIDEr', float('nan')):.3f}")
+    print(f"{'':32}" + "".join(f"{name:>20}" for name in (*FIGURES, "attention accuracy")))
+    for name, row in found.items():
+        print(f"{name:32}" + "".join(f"{row[key]:20.1f}" for key in (*FIGURES, "attention accuracy")))
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from PIL import Image, ImageDraw
 from deixis.data import open_dataset
 from deixis.data.activitynet_entities import ActivityNetEntities
 from deixis.data.clips import ClipSettings, _heads_by_rule, make_clips
-from deixis.data.motion import box_in_view, camera_path
+from deixis.data.motion import box_in_view, camera_path, visible_share
 from deixis.data.sentences import sentence_with_phrases
 from deixis.errors import DeixisError
 from deixis.text.classes import ObjectClasses
@@ -44,7 +44,8 @@ def photos(tmp_path: Path) -> Path:
 
 def test_boxes_are_where_the_pixels_are(photos: Path, tmp_path: Path) -> None:
     out = tmp_path / "clips"
-    report = make_clips(open_dataset(photos), out, {"all": 4}, classes=ObjectClasses(["ball"]))
+    every = ClipSettings(boxes="every-frame")
+    report = make_clips(open_dataset(photos), out, {"all": 4}, every, classes=ObjectClasses(["ball"]))
     assert report.clips == {"all": 4}
     dataset = open_dataset(out)
     assert isinstance(dataset, ActivityNetEntities)
@@ -75,6 +76,55 @@ def test_boxes_are_where_the_pixels_are(photos: Path, tmp_path: Path) -> None:
     assert seen > 20
 
 
+def test_each_thing_is_boxed_on_the_frame_that_shows_it_best(photos: Path, tmp_path: Path) -> None:
+    for rule in ("best-frame", "every-frame"):
+        settings = ClipSettings(boxes=rule)  # type: ignore[arg-type]
+        make_clips(open_dataset(photos), tmp_path / rule, {"all": 6}, settings, classes=ObjectClasses(["ball"]))
+    tracks = {
+        example.id: example.captions[0].phrases[0] for example in open_dataset(tmp_path / "every-frame").examples("all")
+    }
+    fewer = 0
+    for example in open_dataset(tmp_path / "best-frame").examples("all"):
+        (ball,) = example.captions[0].phrases
+        track = tracks[example.id]
+        assert len(ball.boxes) == 1
+        assert (ball.boxes[0], ball.frames[0]) in zip(track.boxes, track.frames, strict=True)
+        areas = [(box[2] - box[0]) * (box[3] - box[1]) for box in track.boxes]
+        (x1, y1, x2, y2) = ball.boxes[0]
+        ratio = (x2 - x1) / (y2 - y1)
+        assert ratio == pytest.approx(90 / 70, rel=0.12), "the whole ball is on the frame, not a part of it"
+        assert (x2 - x1) * (y2 - y1) >= 0.85 * max(areas), "and hardly any frame shows it larger"
+        fewer += len(track.boxes) > 1
+    assert fewer >= 4
+
+
+def test_a_clip_may_carry_several_captions_as_segments(photos: Path, tmp_path: Path) -> None:
+    lines = [json.loads(line) for line in (photos / "metadata.jsonl").read_text().splitlines()]
+    for line in lines:
+        box = line["phrases"][0]["boxes"]
+        line["text"] = ["Look at a red ball.", "The ball lies there.", "Nothing to see."]
+        line["phrases"] = [
+            {"text": "a red ball", "boxes": box, "caption": 0},
+            {"text": "The ball", "boxes": box, "caption": 1},
+        ]
+    (photos / "metadata.jsonl").write_text("\n".join(json.dumps(line) for line in lines))
+    settings = ClipSettings(seconds=2, captions=3)
+    make_clips(open_dataset(photos), tmp_path / "clips", {"all": 2}, settings, classes=ObjectClasses(["ball"]))
+    dataset = open_dataset(tmp_path / "clips")
+    examples = list(dataset.examples("all"))
+    assert len(examples) == 4, "the caption without boxes has no segment"
+    assert [(e.source.start, e.source.end) for e in examples] == [(0, 2), (2, 4)] * 2  # type: ignore[union-attr]
+    source = examples[1].source
+    assert isinstance(source, ClipSegment)
+    assert source.path is not None
+    assert read_clip(source.path).duration == pytest.approx(4, abs=0.11)
+    (ball,) = examples[1].captions[0].phrases
+    frames, _ = sample_frames(source.path, source.start, source.end, source.frames)
+    pixels = frames[ball.frames[0]].astype(int)
+    columns = np.flatnonzero(((pixels[..., 0] > 180) & (pixels[..., 1] < 90)).any(0))
+    assert (columns[0], columns[-1] + 1) == pytest.approx((ball.boxes[0][0], ball.boxes[0][2]), abs=2.5)
+
+
 def test_the_same_seed_moves_the_camera_the_same_way(photos: Path, tmp_path: Path) -> None:
     classes = ObjectClasses(["ball"])
     for name, seed in (("a", 0), ("b", 0), ("c", 1)):
@@ -95,6 +145,10 @@ def test_nothing_is_left_behind_on_failure(photos: Path, tmp_path: Path) -> None
         make_clips(open_dataset(photos), photos, {"all": 2})
     with pytest.raises(DeixisError, match="60 seconds"):
         ClipSettings(seconds=100)
+    with pytest.raises(DeixisError, match="best-frame or every-frame, not 'all'"):
+        ClipSettings(boxes="all")  # type: ignore[arg-type]
+    with pytest.raises(DeixisError, match="1 to 10 captions"):
+        ClipSettings(captions=0)
     assert set(tmp_path.iterdir()) == before
 
 
@@ -123,6 +177,8 @@ def test_box_in_view_by_hand() -> None:
     assert box_in_view((150, 75, 250, 125), window, (400, 200)) == (100.0, 50.0, 300.0, 150.0)
     assert box_in_view((0, 50, 110, 150), window, (400, 200)) is None, "a tenth of it is not enough"
     assert box_in_view((60, 50, 200, 150), window, (400, 200)) == (0.0, 0.0, 200.0, 200.0)
+    assert visible_share((0, 50, 110, 150), window) == pytest.approx(1 / 11)
+    assert visible_share((400, 50, 500, 150), window) == 0.0
 
 
 @pytest.mark.recipe

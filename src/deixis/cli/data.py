@@ -6,7 +6,7 @@ import json
 import sys
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 from rich.console import Console
@@ -18,6 +18,7 @@ from deixis.errors import DeixisError
 if TYPE_CHECKING:
     from PIL import Image
 
+    from deixis.data.clips import BoxRule
     from deixis.data.survey import Survey
     from deixis.types import Example
 
@@ -93,6 +94,10 @@ def clips(
     width: Annotated[int, typer.Option("--width", help="Pixels.")] = 320,
     classes: Annotated[Path | None, typer.Option("--classes", help="A list of object classes, one a line.")] = None,
     threshold: Annotated[int, typer.Option("--threshold", min=1, help="Else: how often a class is named.")] = 5,
+    captions: Annotated[int, typer.Option("--captions", help="Captions of a photo, each a segment of its clip.")] = 1,
+    boxes: Annotated[str, typer.Option("--boxes", help="best-frame (as ActivityNet-Entities), every-frame.")] = (
+        "best-frame"
+    ),
     format: Format = None,
     as_json: Json = False,
 ) -> None:
@@ -106,7 +111,9 @@ def clips(
     if len(set(split)) != len(split):
         raise DeixisError(f"a split is named twice: {', '.join(split)}")
     counts = dict(zip(split, count * len(split) if len(count) == 1 else count, strict=True))
-    settings = ClipSettings(seconds=seconds, rate=rate, width=width, seed=seed, threshold=threshold)
+    settings = ClipSettings(
+        seconds, rate, width, seed=seed, threshold=threshold, captions=captions, boxes=cast("BoxRule", boxes)
+    )
     known = ObjectClasses.from_list(classes) if classes is not None else None
     dataset = open_dataset(path, format)
     with _progress() as progress:

@@ -14,7 +14,7 @@ import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args
 
 import av
 import numpy as np
@@ -22,7 +22,7 @@ from PIL import Image
 
 from deixis.data.activitynet_entities import FRAMES, SPLIT_FILE
 from deixis.data.dataset import Dataset
-from deixis.data.motion import box_in_view, camera_path, view
+from deixis.data.motion import box_in_view, camera_path, view, visible_share
 from deixis.errors import BadFileError, DeixisError, MissingExtraError
 from deixis.images import load_image
 from deixis.text.classes import ObjectClasses
@@ -33,6 +33,11 @@ from deixis.types.sentence import Box, Sentence
 from deixis.video import sample_times
 
 ANNOTATION_FILE = "anet_entities_clips.json"
+BoxRule = Literal["best-frame", "every-frame"]
+"""``best-frame``: a thing has its boxes on the one sampled frame that shows it best, as ActivityNet-Entities' people
+drew them. ``every-frame``: on every sampled frame that shows it, which is kind to guessers, as one right frame is
+enough for a word to count as found."""
+
 _SPLIT_NAMES = {"train": "training", "val": "validation", "test": "testing"}
 _AFTER_HEAD = frozenset(["of", "in", "on", "at", "with", "by", "from", "near", "behind", "and", "or", ",", "for", "to"])
 
@@ -47,8 +52,16 @@ class ClipSettings:
     seed: int = 0
     threshold: int = 5
     """A lemma must head this many phrases of the first split's captions to be an object class."""
+    captions: int = 1
+    """Captions of each photo, those with the most boxed things first: each is a segment, ``seconds`` long, of its
+    clip, and the camera moves anew for it."""
+    boxes: BoxRule = "best-frame"
 
     def __post_init__(self) -> None:
+        if self.boxes not in get_args(BoxRule):
+            raise DeixisError(f"boxes are drawn on {' or '.join(get_args(BoxRule))}, not {self.boxes!r}")
+        if not 1 <= self.captions <= 10:
+            raise DeixisError(f"a clip takes 1 to 10 captions of its photo, not {self.captions}")
         if not (0.5 <= self.seconds <= 60 and 2 <= self.rate <= 60 and 64 <= self.width <= 1920):
             raise DeixisError(
                 "clips last 0.5 to 60 seconds at 2 to 60 frames a second and are 64 to 1920 pixels wide, not "
@@ -57,7 +70,7 @@ class ClipSettings:
 
     @property
     def frames(self) -> int:
-        """Frames in a clip."""
+        """Frames in a segment."""
         return max(FRAMES, round(self.seconds * self.rate))
 
 
@@ -143,7 +156,7 @@ def _make(
                 continue
             annotations[video] = entry
             names.append(video)
-            boxes += len(entry["segments"]["0"]["process_bnd_box"])
+            boxes += sum(len(segment["process_bnd_box"]) for segment in entry["segments"].values())
             if progress is not None:
                 progress(1)
         if not names:
@@ -193,21 +206,29 @@ def _clip(
     rng = np.random.default_rng([settings.seed, zlib.crc32(example.id.encode())])
     width = settings.width // 2 * 2
     size = width, max(2, round(width * photo.height / photo.width / 2) * 2)  # even sides, as H.264 needs
-    sentence, things = max(
-        (_things(caption, classes) for caption in captions), key=lambda item: (len(item[1]), len(item[0]))
-    )
-    for _ in range(5):
-        windows = camera_path(photo.size, settings.frames, rng)  # (F, 4)
-        segment = _segment(sentence, things, windows, size, settings)
-        if segment["process_bnd_box"]:
-            break
-    else:
-        return None
+    told = [_things(caption, classes) for caption in captions]
+    told.sort(key=lambda item: (len(item[1]), len(item[0])), reverse=True)  # stable: equals stay in order
     duration = settings.frames / settings.rate
-    write_clip(folder / f"{video}.mp4", (view(photo, window, size) for window in windows), settings.rate)
-    return {"duration": duration, "rwidth": size[0], "rheight": size[1], "segments": {"0": segment}}
+    windows: list[Windows] = []
+    segments: dict[str, Any] = {}
+    for sentence, things in told:
+        for _ in range(5):
+            path = camera_path(photo.size, settings.frames, rng)  # (F, 4)
+            segment = _segment(sentence, things, path, size, settings, start=len(windows) * duration)
+            if segment["process_bnd_box"]:
+                segments[str(len(windows))] = segment
+                windows.append(path)
+                break
+        if len(windows) == settings.captions:
+            break
+    if not windows:
+        return None
+    pictures = (view(photo, window, size) for path in windows for window in path)
+    write_clip(folder / f"{video}.mp4", pictures, settings.rate)
+    return {"duration": len(windows) * duration, "rwidth": size[0], "rheight": size[1], "segments": segments}
 
 
+Windows = np.ndarray[Any, np.dtype[np.float64]]  # (F, 4)
 Thing = tuple[tuple[Box, ...], list[int], list[str]]  # boxes, indices of its words, their classes
 
 
@@ -234,25 +255,41 @@ def _things(sentence: Sentence, classes: ObjectClasses) -> tuple[list[str], list
 def _segment(
     words: Sequence[str],
     things: Sequence[Thing],
-    windows: np.ndarray[Any, np.dtype[np.float64]],
+    windows: Windows,
     size: tuple[int, int],
     settings: ClipSettings,
+    start: float = 0.0,
 ) -> dict[str, Any]:
     """Follow every box through the frames that a reader will sample."""
     duration = settings.frames / settings.rate
-    segment: dict[str, Any] = {"timestamps": [0.0, duration], "tokens": list(words)}
+    segment: dict[str, Any] = {"timestamps": [round(start, 6), round(start + duration, 6)], "tokens": list(words)}
     keys = ("process_clss", "process_idx", "process_bnd_box", "frame_ind", "crowds")
     segment |= {key: [] for key in keys}
-    for frame, time in enumerate(sample_times(0.0, duration, FRAMES)):
-        window = windows[min(int(time * settings.rate + 1e-6), settings.frames - 1)]
-        for boxes, indices, labels in things:
+    numbers = [min(int(time * settings.rate + 1e-6), settings.frames - 1) for time in sample_times(0, duration, FRAMES)]
+    sampled = windows[numbers]  # (10, 4)
+    best = [_best_frame(boxes, sampled, size) if settings.boxes == "best-frame" else None for boxes, _, _ in things]
+    for at in range(FRAMES):
+        for (boxes, indices, labels), only in zip(things, best, strict=True):
+            if only not in (None, at):
+                continue
             for box in boxes:
-                seen = box_in_view(box, window, size)
+                seen = box_in_view(box, sampled[at], size)
                 if seen is not None:
-                    row = (list(labels), list(indices), [round(v, 2) for v in seen], frame, 0)
+                    row = (list(labels), list(indices), [round(v, 2) for v in seen], at, 0)
                     for key, value in zip(keys, row, strict=True):
                         segment[key].append(value)
     return segment
+
+
+def _best_frame(boxes: Sequence[Box], windows: Windows, size: tuple[int, int]) -> int:
+    """Return the frame that shows a thing best: most of its boxes, then the largest share of them, then the largest."""
+
+    def how_well(at: int) -> tuple[int, float, float]:
+        seen = [found for box in boxes if (found := box_in_view(box, windows[at], size)) is not None]
+        share = round(sum(visible_share(box, windows[at]) for box in boxes), 1)  # a hand's shake decides nothing
+        return len(seen), share, sum((x2 - x1) * (y2 - y1) for x1, y1, x2, y2 in seen)
+
+    return max(range(len(windows)), key=how_well)
 
 
 def write_clip(path: Path, frames: Iterable[Image.Image], rate: int) -> None:

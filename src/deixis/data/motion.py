@@ -42,12 +42,24 @@ def view(photo: Image.Image, window: NDArray[np.float64], size: tuple[int, int])
 
 def box_in_view(box: Box, window: NDArray[np.float64], size: tuple[int, int]) -> Box | None:
     """Return a photo's box in pixels of the clip, cut at its border; None if too little of it is seen."""
+    seen, share = _cut(box, window, size)
+    if min(seen[2] - seen[0], seen[3] - seen[1]) < SMALLEST_SIDE:
+        return None
+    return seen if share >= LEAST_VISIBLE else None
+
+
+def visible_share(box: Box, window: NDArray[np.float64]) -> float:
+    """Return which share of a photo's box lies inside the window, from 0 to 1."""
+    return _cut(box, window, (1, 1))[1]
+
+
+def _cut(box: Box, window: NDArray[np.float64], size: tuple[int, int]) -> tuple[Box, float]:
+    """Return the seen part of a box, in pixels of the clip, and its share of the whole box."""
     x1, y1, x2, y2 = window
     wide, high = size[0] / (x2 - x1), size[1] / (y2 - y1)
     moved = ((box[0] - x1) * wide, (box[1] - y1) * high, (box[2] - x1) * wide, (box[3] - y1) * high)
     cut = (max(moved[0], 0.0), max(moved[1], 0.0), min(moved[2], float(size[0])), min(moved[3], float(size[1])))
     width, height = cut[2] - cut[0], cut[3] - cut[1]
-    if width < SMALLEST_SIDE or height < SMALLEST_SIDE:
-        return None
-    visible = width * height / ((moved[2] - moved[0]) * (moved[3] - moved[1]))
-    return (float(cut[0]), float(cut[1]), float(cut[2]), float(cut[3])) if visible >= LEAST_VISIBLE else None
+    whole = (moved[2] - moved[0]) * (moved[3] - moved[1])
+    share = max(width, 0.0) * max(height, 0.0) / whole if whole > 0 else 0.0
+    return (float(cut[0]), float(cut[1]), float(cut[2]), float(cut[3])), float(share)
