@@ -6,7 +6,6 @@ PNG (:meth:`Drawing.to_image`) or one HTML file that needs nothing beside it (:m
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,6 +16,7 @@ from deixis.errors import DeixisError
 from deixis.types.example import Example
 from deixis.types.grounded import GroundedCaption, GroundedPhrases
 from deixis.types.sentence import Box
+from deixis.whole import whole_file
 
 PALETTE = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#d55e00", "#56b4e9", "#f0e442")
 """Okabe and Ito's colours, which people with any kind of colour vision can tell apart. Colour number 7 is the first
@@ -32,6 +32,16 @@ class Mark:
     boxes: tuple[Box, ...]
     frames: tuple[int, ...] = ()
     """Parallel to ``boxes``; empty means the first picture."""
+    score: float | None = None
+    doubted: bool = False
+    """The model does not believe in it: its boxes are shown only where one can ask for them, on a page."""
+    presence: float | None = None
+    """Probability that it is in the picture, where somebody asked."""
+
+    @property
+    def caption(self) -> str:
+        """What stands at the box: the label and the score."""
+        return self.label if self.score is None else f"{self.label} {self.score:.2f}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +60,18 @@ class Drawing:
     marks: tuple[Mark, ...]
     lines: tuple[Line, ...] = ()
     title: str = ""
+    size: tuple[int, int] | None = None
+    """The width and height that boxes are given in, where the pictures are of another size."""
+
+    @property
+    def space(self) -> tuple[int, int]:
+        """The width and height that boxes are given in."""
+        return self.size or (self.pictures[0].size if self.pictures else (1, 1))
+
+    @property
+    def doubted(self) -> frozenset[str]:
+        """The keys of what the model does not believe in."""
+        return frozenset(mark.key for mark in self.marks if mark.doubted)
 
     @property
     def colours(self) -> dict[str, int]:
@@ -62,8 +84,9 @@ class Drawing:
     def boxes_of(self, picture: int) -> list[tuple[str, str, Box]]:
         """Return (key, label, box) of all boxes of a picture, large ones first so that small ones stay visible."""
         found = [
-            (mark.key, mark.label, box)
+            (mark.key, mark.caption, box)
             for mark in self.marks
+            if not mark.doubted
             for box, frame in zip(mark.boxes, mark.frames or (0,) * len(mark.boxes), strict=True)
             if frame == picture
         ]
@@ -77,9 +100,9 @@ class Drawing:
 
     def to_html(self) -> str:
         """Return one HTML page with the pictures inside; pointing at a phrase shows its boxes alone."""
-        from deixis.export.draw_html import page
+        from deixis.export.page import page_text
 
-        return page([self], self.title)
+        return page_text([self], title=self.title or "Deixis")
 
     def save(self, path: str | Path) -> Path:
         """Write a ``.png`` or ``.html`` file, under a temporary name first."""
@@ -87,16 +110,12 @@ class Drawing:
         kind = path.suffix.lower()
         if kind not in (".png", ".html"):
             raise DeixisError(f"a drawing is written as .png or .html, not as {path.name!r}")
-        part = path.with_name(f".{path.name}.part{os.getpid()}")
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with whole_file(path) as part:
             if kind == ".png":
                 self.to_image().save(part, format="PNG")
             else:
-                part.write_text(self.to_html(), encoding="utf-8")
-            part.replace(path)
-        finally:
-            part.unlink(missing_ok=True)
+                part.write_text(self.to_html(), encoding="utf-8", errors="replace")
         return path
 
 
@@ -126,32 +145,35 @@ def drawing_of_example(example: Example, pictures: Sequence[Image.Image]) -> Dra
 
 
 def drawing_of_caption(caption: GroundedCaption, pictures: Sequence[Image.Image]) -> Drawing:
-    """Draw a generated caption; words that name nothing or that the model doubts stay uncoloured."""
+    """Draw a generated caption; words that name nothing stay uncoloured, what the model doubts is marked as such."""
     marks, spans = [], []
     for at, word in enumerate(caption.words):
-        shown = bool(word.boxes) and word.groundable and word.trusted
-        if shown:
-            marks.append(Mark(f"word {at}", f"{word.text} {word.score:.2f}", word.boxes, word.frames))
-        if word.groundable:
-            spans.append((word.start, word.end, f"word {at}" if shown else ""))
-    return Drawing(tuple(pictures), tuple(marks), (Line(caption.text, tuple(spans)),), caption.image)
+        if not word.groundable:
+            continue
+        key = f"word {at}" if word.boxes else ""
+        if key:
+            doubted = not word.trusted
+            marks.append(Mark(key, word.text, word.boxes, word.frames, word.score, doubted, word.presence))
+        spans.append((word.start, word.end, key))
+    return Drawing(tuple(pictures), tuple(marks), (Line(caption.text, tuple(spans)),), caption.image, caption.size)
 
 
 def drawing_of_phrases(phrases: GroundedPhrases, pictures: Sequence[Image.Image]) -> Drawing:
-    """Draw phrases and where they were found; what is probably not in the image stays uncoloured."""
+    """Draw phrases and where they were found; what is probably not in the image is marked as doubted."""
     marks, spans, lines = [], [], []
     for at, phrase in enumerate(phrases.phrases):
-        shown = phrase.found and bool(phrase.boxes)
-        key = f"phrase {at}" if shown else ""
-        if shown:
-            marks.append(Mark(key, f"{phrase.text} {phrase.score:.2f}", phrase.boxes, phrase.frames))
+        key = f"phrase {at}" if phrase.boxes else ""
+        if key:
+            marks.append(
+                Mark(key, phrase.text, phrase.boxes, phrase.frames, phrase.score, not phrase.found, phrase.score)
+            )
         if phrases.sentence is not None and phrase.start is not None and phrase.end is not None:
             spans.append((phrase.start, phrase.end, key))
         else:
             lines.append(Line(phrase.text, ((0, len(phrase.text), key),)))
     if phrases.sentence is not None:
         lines.insert(0, Line(phrases.sentence, tuple(spans)))
-    return Drawing(tuple(pictures), tuple(marks), tuple(lines), phrases.image)
+    return Drawing(tuple(pictures), tuple(marks), tuple(lines), phrases.image, phrases.size)
 
 
 def drawing_of_boxes(picture: Image.Image, boxes: Iterable[tuple[Box, str]], title: str = "") -> Drawing:
