@@ -234,10 +234,11 @@ class _ProgressBar:
         self._bar.update(self._task, completed=progress.done, total=progress.total, note=note)
 
 
-def _register_train() -> None:
-    """Add ``train``, which lives with the network it trains and is only imported when called."""
-    if importlib.util.find_spec("deixis.cli.regions_train") is not None:
-        app.command("train")(importlib.import_module("deixis.cli.regions_train").train)
+def _register_more() -> None:
+    """Add ``train`` and ``truth``, which live in files of their own."""
+    for name in ("train", "truth"):
+        if importlib.util.find_spec(f"deixis.cli.regions_{name}") is not None:
+            app.command(name)(getattr(importlib.import_module(f"deixis.cli.regions_{name}"), name))
 
 
-_register_train()
+_register_more()

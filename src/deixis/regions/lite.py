@@ -19,9 +19,9 @@ from torch import Tensor
 
 from deixis.errors import BadFileError
 from deixis.regions.coco_names import COCO_NAMES
-from deixis.regions.network import LiteNetwork, LiteShape
+from deixis.regions.network import Dense, LiteNetwork, LiteShape
 from deixis.regions.resize import fit
-from deixis.regions.select import Ranking, select
+from deixis.regions.select import Kept, Ranking, select
 from deixis.types import Regions
 from deixis.whole import write_bytes
 
@@ -95,10 +95,35 @@ class LiteExtractor:
                 found |= dict(zip(group, self._extract(batch, sizes, max_regions), strict=True))
         return [found[at] for at in range(len(images))]
 
+    @torch.inference_mode()
+    def describe(self, image: Pixels, boxes: Tensor) -> Regions:
+        """Return the regions of given boxes (N, 4), in pixels of the RGB image (H, W, 3), and of the whole image, last.
+
+        Scores of "one whole thing" and "a coherent region" are 1: whoever gave the boxes says so.
+        """
+        pixels = torch.from_numpy(fit(image).copy()).permute(2, 0, 1).unsqueeze(0)
+        shape, size = (pixels.shape[-1], pixels.shape[-2]), (image.shape[1], image.shape[0])
+        scale = torch.tensor([shape[0] / size[0], shape[1] / size[1]] * 2)
+        limit = torch.tensor([*shape, *shape], dtype=torch.float32)
+        given = torch.minimum((boxes.float() * scale).clamp(min=0), limit)
+        every = torch.cat([given, torch.tensor([[0.0, 0.0, *map(float, shape)]])]).to(self.device)
+        sure = torch.ones(len(every), device=self.device)
+        return self._describe(self._look(pixels), [Kept(every, sure, sure)], shape, [size])[0]
+
+    def _look(self, pixels: Tensor) -> Dense:
+        dense: Dense = self.network(pixels.to(self.device).float().contiguous(memory_format=torch.channels_last))
+        return dense
+
     def _extract(self, pixels: Tensor, sizes: list[tuple[int, int]], count: int) -> list[Regions]:
         shape = pixels.shape[-1], pixels.shape[-2]
-        dense = self.network(pixels.to(self.device).float().contiguous(memory_format=torch.channels_last))
+        dense = self._look(pixels)
         kept = [select(dense.scores[at], dense.boxes[at], shape, count, self.ranking) for at in range(len(sizes))]
+        return self._describe(dense, kept, shape, sizes)
+
+    def _describe(
+        self, dense: Dense, kept: Sequence[Kept], shape: tuple[int, int], sizes: Sequence[tuple[int, int]]
+    ) -> list[Regions]:
+        """Say what the kept boxes show; they are in pixels of ``shape``, the network's input."""
         image_of = torch.cat([torch.full((len(one.boxes),), at, device=self.device) for at, one in enumerate(kept)])
         head = self.network.regions
         features = head.describe(head.pool(dense, torch.cat([one.boxes for one in kept]), image_of))

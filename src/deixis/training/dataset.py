@@ -89,6 +89,11 @@ def load_data(recipe: DataRecipe, seed: int) -> TrainingData:
         examples += found
         if store.path not in [known.path for known in stores]:
             stores.append(store)
+    for store in stores:
+        if store.header.settings.get("supervision") and not recipe.supervision:
+            raise DeixisError(
+                f"the regions of {store.path} are human boxes: only recipes with data.supervision: true may use them"
+            )
     vocabulary = (
         Vocabulary.load(find(recipe.vocabulary, "data"))
         if recipe.vocabulary
