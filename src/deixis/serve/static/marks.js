@@ -25,7 +25,7 @@ export function paint(element, mark) {
   element.classList.toggle("dashed", dashed);
 }
 
-/** Where a box is, for those who read rather than look: "top left, from 22, 14 to 368, 511, 66 % of the picture". */
+/** Where a box is, for those who read rather than look: "at the top left, from 22, 14 to 368, 511, 66 % of the picture". */
 export function place(box, [width, height]) {
   const [x1, y1, x2, y2] = box;
   const share = ((x2 - x1) * (y2 - y1)) / (width * height);
@@ -35,7 +35,7 @@ export function place(box, [width, height]) {
   const down = third((y1 + y2) / 2, height, ["top", "middle", "bottom"]);
   const across = third((x1 + x2) / 2, width, ["left", "middle", "right"]);
   const where = down === across ? "centre" : down === "middle" ? across : across === "middle" ? down : `${down} ${across}`;
-  return `${where}, ${numbers}, ${Math.max(1, Math.round(100 * share))} % of the picture`;
+  return `${down === across ? "in the" : "at the"} ${where}, ${numbers}, ${Math.max(1, Math.round(100 * share))} % of the picture`;
 }
 
 /** The boxes of a mark at a moment: those of a photo, or those of a clip's frames moved along between them. */
@@ -142,11 +142,11 @@ export function drawHeat(canvas, regions, weights, [width, height]) {
   const image = context.createImageData(columns, rows);
   heat.forEach((value, at) => {
     const share = high > low ? (value - low) / (high - low) : 0;
-    // dark violet over red to yellow, ever less transparent
-    image.data[4 * at] = Math.min(255, 70 + 400 * share);
-    image.data[4 * at + 1] = Math.max(0, 330 * share - 90);
-    image.data[4 * at + 2] = Math.max(0, 120 - 160 * share);
-    image.data[4 * at + 3] = 60 + 180 * Math.sqrt(share);
+    // red over orange to yellow, and as good as transparent where the word does not look
+    image.data[4 * at] = 200 + 55 * share;
+    image.data[4 * at + 1] = 235 * share ** 1.5;
+    image.data[4 * at + 2] = 40 * (1 - share);
+    image.data[4 * at + 3] = 225 * share ** 1.2;
   });
   context.putImageData(image, 0, 0);
 }

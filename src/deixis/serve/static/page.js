@@ -1,0 +1,247 @@
+// The page: choosing a photo or a clip, asking the server, and the panels with its answers.
+import { Refused, ask } from "./api.js";
+import { Panel } from "./panel.js";
+
+const $ = (id) => document.getElementById(id);
+const EXAMPLES = [
+  ["astronaut.jpg", "A woman in a space suit"],
+  ["coffee.jpg", "A cup of coffee"],
+  ["chelsea.jpg", "A cat"],
+];
+const state = { file: null, address: null, panels: [], choices: [], limits: null, phrases: [], asked: null };
+
+async function start() {
+  $("examples").replaceChildren(...EXAMPLES.map(exampleButton));
+  try {
+    const known = await (await ask("v1/models")).json();
+    state.limits = known.limits;
+    state.choices = known.models.flatMap((model) => model.methods.map((method) => ({
+      model: model.name, method, checks: model.checks,
+      label: known.models.length > 1 || model.methods.length > 1 ? `${model.name}, pointing by ${method}` : model.name,
+      first: method === model.method,
+    })));
+  } catch (error) {
+    problem(error);
+    return;
+  }
+  if (!state.choices.length) {
+    problem(new Refused(0, "The models of this server find phrases but write no sentences."));
+    return;
+  }
+  $("compare-label").hidden = state.choices.length < 2;
+  $("check").closest("label").hidden = !state.choices.some((choice) => choice.checks);
+  state.panels = [addPanel(Math.max(0, state.choices.findIndex((choice) => choice.first)))];
+  showChoices();
+  listen();
+  document.documentElement.dataset.ready = "true";
+}
+
+function exampleButton([file, about]) {
+  const item = document.createElement("li");
+  const button = document.createElement("button");
+  button.type = "button";
+  const image = new Image(72, 54);
+  image.src = `static/examples/${file}`;
+  image.alt = about;
+  button.append(image);
+  button.addEventListener("click", async () => {
+    const answer = await fetch(image.src);
+    choose(new File([await answer.blob()], file, { type: "image/jpeg" }));
+  });
+  item.append(button);
+  return item;
+}
+
+function addPanel(chosen) {
+  const panel = new Panel(state.choices, chosen, (changed) => answer([changed]));
+  $("panels").append(panel.root);
+  return panel;
+}
+
+function listen() {
+  $("file").addEventListener("change", () => {
+    const [file] = $("file").files;
+    if (file) choose(file);
+    $("file").value = ""; // choosing the same file again should ask again
+  });
+  document.addEventListener("paste", (event) => {
+    const [file] = event.clipboardData?.files ?? [];
+    if (file) choose(file);
+  });
+  let inside = 0;
+  document.addEventListener("dragenter", () => {
+    inside += 1;
+    document.body.classList.add("dropping");
+  });
+  document.addEventListener("dragleave", () => {
+    inside -= 1;
+    if (inside <= 0) document.body.classList.remove("dropping");
+  });
+  document.addEventListener("dragover", (event) => event.preventDefault());
+  document.addEventListener("drop", (event) => {
+    event.preventDefault();
+    inside = 0;
+    document.body.classList.remove("dropping");
+    const [file] = event.dataTransfer.files;
+    if (file) choose(file);
+  });
+  $("heat").addEventListener("change", () => state.panels.forEach((panel) => panel.showHeat($("heat").checked)));
+  $("check").addEventListener("change", () => answer(state.panels));
+  $("compare").addEventListener("change", compare);
+  $("find").addEventListener("submit", (event) => {
+    event.preventDefault();
+    const wanted = $("phrase").value.split(",").map((text) => text.trim()).filter(Boolean);
+    if (!wanted.length || !state.file) return;
+    state.phrases = [...new Set([...state.phrases, ...wanted])].slice(0, state.limits.phrases);
+    $("phrase").value = "";
+    find(state.panels, wanted);
+  });
+  $("others").addEventListener("toggle", alternatives);
+  $("panels").addEventListener("forget", (event) => {
+    state.phrases.splice(event.detail, 1);
+    for (const panel of state.panels) panel.showPhrases(panel.phrases.filter((_, at) => at !== event.detail));
+    $("phrase").focus();
+  });
+  $("panels").addEventListener("problem", (event) => problem(event.detail));
+}
+
+function choose(file) {
+  const clip = file.type.startsWith("video/");
+  const most = clip ? state.limits.clip_bytes : state.limits.photo_bytes;
+  if (file.size > most) {
+    problem(new Refused(413, `${file.name} is larger than ${Math.floor(most / 2 ** 20)} MB, the most this server reads.`));
+    return;
+  }
+  if (state.address) URL.revokeObjectURL(state.address);
+  state.file = file;
+  state.address = URL.createObjectURL(file);
+  state.phrases = [];
+  for (const panel of state.panels) panel.showMedia(file, state.address);
+  $("find").hidden = clip;
+  $("others").hidden = clip;
+  $("others").open = false;
+  $("heat").closest("label").hidden = clip;
+  answer(state.panels);
+}
+
+/** Ask for the answers of some panels. A newer question makes older ones void. */
+async function answer(panels) {
+  if (!state.file) return;
+  if (panels.length === state.panels.length) {
+    state.asked?.abort();
+    state.asked = new AbortController();
+  }
+  const { signal } = state.asked;
+  const file = state.file;
+  problem(null);
+  $("work").hidden = false;
+  say(file.type.startsWith("video/") ? "Watching the clip." : "Looking at the photo.");
+  const asked = panels.map(async (panel) => {
+    panel.wait(true);
+    try {
+      panel.showAnswer(await question(panel.choice, file, signal));
+      if (state.phrases.length) await find([panel], []);
+    } finally {
+      if (!signal.aborted) panel.wait(false);
+    }
+  });
+  try {
+    await Promise.all(asked);
+    say(panels.map((panel) => panel.captions.map((caption) => caption.text).join(" ")).join(" The other says: "));
+    if ($("others").open) alternatives();
+  } catch (error) {
+    if (signal.aborted) return;
+    problem(error);
+    if (state.panels.every((panel) => !panel.captions.length)) $("work").hidden = true;
+  }
+}
+
+async function question(choice, file, signal) {
+  const clip = file.type.startsWith("video/");
+  const fields = clip
+    ? { clip: file, model: choice.model }
+    : { image: file, model: choice.model, method: choice.method, check: $("check").checked && choice.checks };
+  return (await ask(clip ? "v1/video" : "v1/look", { fields, signal })).json();
+}
+
+/** Find all phrases again in panels whose answer is new, or only the wanted ones. */
+async function find(panels, wanted) {
+  const file = state.file;
+  problem(null);
+  try {
+    const replies = await Promise.all(panels.map(async (panel) => {
+      const fields = { image: file, phrase: state.phrases, model: panel.choice.model };
+      const reply = await (await ask("v1/ground", { fields, signal: state.asked?.signal })).json();
+      if (file === state.file) panel.showPhrases(reply.phrases);
+      return reply.phrases;
+    }));
+    const told = replies[0].filter((phrase) => wanted.includes(phrase.text))
+      .map((phrase) => `${phrase.text}: ${phrase.found ? "found" : "probably not in the picture"}`);
+    if (told.length) say(told.join(", "));
+    const last = state.phrases.length - 1;
+    if (wanted.length) panels.forEach((panel) => panel.light(`phrase ${last}`));
+  } catch (error) {
+    if (error.name === "AbortError") return;
+    state.phrases = state.phrases.filter((phrase) => !wanted.includes(phrase));
+    problem(error);
+  }
+}
+
+async function alternatives() {
+  const list = $("alternatives");
+  if (!$("others").open || !state.file) return;
+  const file = state.file;
+  const { choice } = state.panels[0];
+  list.replaceChildren();
+  try {
+    const fields = { image: file, beam: 5, model: choice.model };
+    const captions = await (await ask("v1/alternatives", { fields, signal: state.asked?.signal })).json();
+    if (file !== state.file) return;
+    list.replaceChildren(...captions.map((caption) => {
+      const item = document.createElement("li");
+      const text = document.createTextNode(`${caption.text} `);
+      const score = document.createElement("span");
+      score.textContent = `${(100 * Math.exp(caption.score)).toFixed(0)} % a word`;
+      item.append(text, score);
+      return item;
+    }));
+  } catch (error) {
+    if (error.name !== "AbortError") problem(error);
+  }
+}
+
+function compare() {
+  const two = $("compare").checked;
+  if (two && state.panels.length === 1) {
+    const first = Number(state.panels[0].parts.select.value);
+    const panel = addPanel(state.choices.length > 1 ? (first + 1) % state.choices.length : first);
+    state.panels.push(panel);
+    panel.showHeat($("heat").checked);
+    if (state.file) {
+      panel.showMedia(state.file, state.address);
+      answer([panel]);
+    }
+  } else if (!two && state.panels.length === 2) {
+    state.panels.pop().root.remove();
+  }
+  showChoices();
+}
+
+function showChoices() {
+  $("panels").classList.toggle("two", state.panels.length === 2);
+  for (const panel of state.panels) panel.parts.which.hidden = state.choices.length < 2;
+}
+
+function problem(error) {
+  $("problem").hidden = error === null;
+  if (error === null) return;
+  const again = error.retryAfter ? ` Try again in ${error.retryAfter} s.` : "";
+  $("problem").textContent = (error.message || "Something went wrong.") + again;
+  say("");
+}
+
+function say(text) {
+  $("status").textContent = text;
+}
+
+start();
