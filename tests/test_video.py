@@ -16,8 +16,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import deixis.video
 from deixis.errors import BadFileError, DeixisError
-from deixis.video import read_clip, sample_frames, sample_times
+from deixis.video import read_clip, sample_frames, sample_times, walk_frames
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +34,12 @@ def shade(number: int) -> int:
 
 
 def encode(
-    target: Any, times: list[float], codec: str = "libx264", format: str | None = None, size: tuple[int, int] = (64, 48)
+    target: Any,
+    times: list[float],
+    codec: str = "libx264",
+    format: str | None = None,
+    size: tuple[int, int] = (64, 48),
+    key_frames: int = 12,
 ) -> None:
     """Write one flat grey frame per time, in steps that survive compression; the left edge is bright."""
     with av.open(target, "w", format=format) as container:
@@ -41,7 +47,7 @@ def encode(
         stream.width, stream.height, stream.pix_fmt = *size, "yuv420p"
         stream.time_base = stream.codec_context.time_base = Fraction(1, 1000)
         if codec == "libx264":
-            stream.options = {"crf": "10", "g": "12", "bf": "2"}
+            stream.options = {"crf": "10", "g": str(key_frames), "bf": "2"}
         for number, time in enumerate(times):
             pixels = np.full((size[1], size[0], 3), shade(number), np.uint8)
             pixels[:, :8] = 255
@@ -78,6 +84,44 @@ def test_all_of_a_real_clip(real: Path, name: str) -> None:
     frames, times = sample_frames(real / name)
     assert len(frames) == len(times) == 10
     assert 0 < times[0] < times[-1] < read_clip(real / name).duration
+
+
+@pytest.mark.parametrize(("key_frames", "most"), [(12, 130), (1000, 700)])
+def test_far_frames_are_reached_by_leaps(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key_frames: int, most: int
+) -> None:
+    encode(str(tmp_path / "long.mp4"), [number / 10 for number in range(400)], key_frames=key_frames)
+    decoded = []
+    timed = deixis.video._timed
+
+    def counted(*given: Any) -> Any:
+        for time, frame in timed(*given):
+            decoded.append(time)
+            yield time, frame
+
+    monkeypatch.setattr(deixis.video, "_timed", counted)
+    frames, at = sample_frames(tmp_path / "long.mp4", 0.0, 38.3, 7)  # more than five seconds from one to the next
+    expected = [int(time * 10 + 1e-6) for time in at]
+    assert [number_of(frame) for frame in frames] == [number % 10 for number in expected]
+    assert len(decoded) <= most, "400 lie before the last one; one leap may be tried in vain"
+
+
+def test_a_frame_on_show_for_long_is_no_reason_to_leap_wrongly(tmp_path: Path) -> None:
+    times = [0.0, 0.1, 0.2, 20.0, 20.1, 40.0]
+    encode(str(tmp_path / "still.mp4"), times)
+    frames, at = sample_frames(tmp_path / "still.mp4", 0.0, 40.0, 10)
+    expected = [max(n for n, time in enumerate(times) if time <= t) for t in at]
+    assert [number_of(frame) for frame in frames] == expected == [2] * 5 + [4] * 5
+
+
+def test_every_frame_in_order_with_its_time(tmp_path: Path) -> None:
+    times = [0.0, 0.1, 0.5, 0.6]
+    encode(str(tmp_path / "walk.mp4"), times)
+    walked = list(walk_frames(tmp_path / "walk.mp4"))
+    assert [time for time, _ in walked] == pytest.approx(times)
+    assert [number_of(frame) for _, frame in walked] == [0, 1, 2, 3]
+    with pytest.raises(BadFileError, match="pixels"):
+        next(walk_frames(tmp_path / "walk.mp4", max_pixels=100))
 
 
 def test_variable_frame_rate_follows_the_clock(tmp_path: Path) -> None:

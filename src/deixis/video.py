@@ -6,6 +6,7 @@ chosen by when they are shown, so a variable frame rate needs no care.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -23,6 +24,8 @@ Frame = NDArray[np.uint8]  # (H, W, 3), RGB
 
 MAX_DECODED = 200_000
 """Frames decoded in one call at most: two hours at 25 a second."""
+WORTH_A_LEAP = 3.0
+"""Seconds to the next wanted frame above which looking for a key frame closer to it may save decoding."""
 MAX_FRAME_BYTES = 4 * 2**30
 """Memory that the sampled frames may take together."""
 CLIP_SUFFIXES = (".mp4", ".mkv", ".webm", ".mov", ".avi", ".m4v")
@@ -98,16 +101,30 @@ def sample_frames(
     if not 0 <= start < end < float("inf"):
         raise DeixisError(f"{path}: a segment runs from a start >= 0 to a later end, not from {start:g} to {end:g} s")
     times = sample_times(start, end, count)
-    frames = _frames_at(path, times, max_pixels, seek=start > 1.0)
-    if frames is None:  # the container's index led past the segment
-        frames = _frames_at(path, times, max_pixels, seek=False)
+    frames = _frames_at(path, times, max_pixels, seek=start > 1.0, leap=True)
+    if frames is None:  # the container's index led past what was wanted
+        frames = _frames_at(path, times, max_pixels, seek=False, leap=False)
     if not frames:
         raise BadFileError(f"{path} has a video stream but not one frame in it")
     return frames, times
 
 
-def _frames_at(path: Path, times: Sequence[float], max_pixels: int, *, seek: bool) -> list[Frame] | None:
-    """Return the frame on show at each time; None if seeking ended up after the first of them."""
+def walk_frames(path: str | Path, *, max_pixels: int = MAX_PIXELS) -> Iterator[tuple[float, Frame]]:
+    """Yield every frame of a clip, upright, with the second it appears at. Few frames are in memory at a time.
+
+    Raises:
+        BadFileError: The file is missing, damaged, too large, or has no video in it.
+    """
+    path = Path(path)
+    with _opened(path, max_pixels) as (container, stream):
+        for time, frame in _timed(container, stream, path):
+            if frame.width * frame.height > max_pixels:
+                raise BadFileError(f"{path} has a frame of {frame.width}x{frame.height}, over {max_pixels:,} pixels")
+            yield time, _upright(frame)
+
+
+def _frames_at(path: Path, times: Sequence[float], max_pixels: int, *, seek: bool, leap: bool) -> list[Frame] | None:
+    """Return the frame on show at each time; None if seeking or leaping ended up after one of them."""
     chosen: list[Frame] = []
     with _opened(path, max_pixels) as (container, stream):
         width, height = _size(stream, path)
@@ -118,7 +135,10 @@ def _frames_at(path: Path, times: Sequence[float], max_pixels: int, *, seek: boo
         if seek and not _sought(container, stream, times[0]):
             return None
         shown: Any = None
-        for time, frame in _timed(container, stream, path):
+        frames = _hopping(container, stream, path, times, chosen) if leap else _timed(container, stream, path)
+        for time, frame in frames:
+            if frame is None:
+                return None
             if frame.width * frame.height > max_pixels:
                 raise BadFileError(f"{path} has a frame of {frame.width}x{frame.height}, over {max_pixels:,} pixels")
             if shown is None and seek and time > times[0]:
@@ -135,6 +155,33 @@ def _frames_at(path: Path, times: Sequence[float], max_pixels: int, *, seek: boo
         if len(chosen) < len(times):
             chosen += [_upright(shown)] * (len(times) - len(chosen))
     return chosen
+
+
+def _hopping(
+    container: Any, stream: Any, path: Path, times: Sequence[float], chosen: Sequence[Frame]
+) -> Iterator[tuple[float, Any]]:
+    """Decode frame by frame, but leap over what lies well before the next time that is wanted.
+
+    ``chosen`` grows while this runs. A leap lands on the last key frame before that time. One that does not get ahead
+    of what is decoded already shows that key frames are rare, and no other is tried; one that lands too late yields
+    None in the place of a frame.
+    """
+    last, leap, ahead = -1.0, True, math.inf
+    leapt = True
+    while leapt:
+        leapt = False
+        for time, frame in _timed(container, stream, path):
+            if time <= last:  # a leap fell short: this was decoded before
+                leap, ahead = False, math.inf
+                continue
+            yield time, None if time > ahead + _SAME else frame
+            last, ahead = time, math.inf
+            wanted = times[len(chosen)] if len(chosen) < len(times) else last
+            if leap and frame.time is not None and wanted - last > WORTH_A_LEAP:
+                leap = leapt = _sought(container, stream, wanted)
+                if leapt:
+                    ahead = wanted
+                    break
 
 
 def _timed(container: Any, stream: Any, path: Path) -> Iterator[tuple[float, Any]]:
