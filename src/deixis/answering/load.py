@@ -77,7 +77,13 @@ class Deixis:
         cls, name: str | Path = "lite", *, grounder: str | Path | None = None, device: str = "cpu"
     ) -> Self:
         """Load a model by name: a run, checkpoint or bundle folder, a name on the Hugging Face hub, or ``lite``."""
-        bundle = join(find_bundle(name), None if grounder is None else find_bundle(grounder))
+        return cls.from_bundle(
+            join(find_bundle(name), None if grounder is None else find_bundle(grounder)), device=device
+        )
+
+    @classmethod
+    def from_bundle(cls, bundle: Bundle, *, device: str = "cpu") -> Self:
+        """Load the parts of a bundle that was found already."""
         captioner, finder = _loaded(bundle, bundle.captioner, device), _loaded(bundle, bundle.grounder, device)
         part = captioner or finder
         assert part is not None  # a bundle has at least one part

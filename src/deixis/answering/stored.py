@@ -27,7 +27,7 @@ def as_stored(regions: Regions, *, dense: bool = False) -> Regions:
             if item.name in ("class_probs", "word_probs") and value.shape[1] > WIDE and not dense:
                 half = _largest(half)
             changed[item.name] = half
-    return replace(regions, **changed)
+    return replace(regions, **changed)  # type: ignore[arg-type]
 
 
 def _largest(values: Tensor) -> Tensor:

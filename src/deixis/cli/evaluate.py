@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -10,9 +11,12 @@ import typer
 
 
 def evaluate(
-    model: Annotated[str, typer.Argument(metavar="MODEL", help="A run folder, a hub name, or lite.")],
+    model: Annotated[str, typer.Argument(metavar="MODEL", help="A run or bundle folder, a hub name, or lite.")],
     data: Annotated[str, typer.Argument(metavar="DATA", help="A dataset folder.")],
-    split: Annotated[str, typer.Option(help="Which split to measure on.")] = "test",
+    split: Annotated[
+        str | None, typer.Option(help="Which split to measure on; test, or the only one there is.")
+    ] = None,
+    grounder: Annotated[str | None, typer.Option(help="Measure with the grounder of this run or bundle.")] = None,
     store: Annotated[
         str | None, typer.Option(help="Region store of the images; otherwise they are found now and kept.")
     ] = None,
@@ -20,10 +24,15 @@ def evaluate(
         Path | None, typer.Option(help="Object classes, one a line; else every head noun is one.")
     ] = None,
     reader: Annotated[str | None, typer.Option(help="The dataset's format, where it is not recognised.")] = None,
-    beam: Annotated[int, typer.Option(min=1, help="Beam width; 1 is greedy.")] = 1,
+    beam: Annotated[
+        int | None, typer.Option(min=1, help="Beam width; 1 is greedy. Else 1 for a run, 3 for a bundle.")
+    ] = None,
     metrics: Annotated[str, typer.Option(help="Caption metrics; METEOR is added where Java is.")] = "bleu,rouge,cider",
     limit: Annotated[int | None, typer.Option(min=1, help="Only the first so many images.")] = None,
     replicates: Annotated[int, typer.Option(min=0, help="Bootstrap samples of the intervals; 0 for none.")] = 1000,
+    retrieval: Annotated[
+        int, typer.Option(min=0, help="Images among which a grounder finds captions, and back; 0 for none.")
+    ] = 100,
     batch: Annotated[int, typer.Option(min=1, help="Images at a time.")] = 64,
     device: Annotated[str, typer.Option(help="cpu, cuda, …")] = "cpu",
     output: Annotated[
@@ -34,8 +43,13 @@ def evaluate(
     """Measure a model on a split of a dataset.
 
     Captions: BLEU, ROUGE-L, CIDEr, METEOR. Grounding: F1 all and loc, per class and per sentence, error types.
-    Attention accuracy on the references. Every number with its 95 % bootstrap interval by photo.
+    Attention accuracy on the references. Phrases: R@1/5/10 and pointing under both protocols, and what the regions
+    allow. Retrieval both ways. A bundle (such as lite) is measured as it answers, with its time per photo.
+    Every number with its 95 % bootstrap interval by photo.
     """
+    from deixis.answering.bundle import find_bundle, join
+    from deixis.answering.load import Deixis
+    from deixis.answering.measure import answering_strategy, evaluate_bundle
     from deixis.captioning.strategy import Strategy
     from deixis.cli.score import _print_report
     from deixis.metrics.report import write_texts
@@ -43,20 +57,29 @@ def evaluate(
     from deixis.training.evaluate import evaluate as measure
     from deixis.training.models import load
 
-    strategy = Strategy() if beam == 1 else Strategy("beam", width=beam)
+    bundle = join(find_bundle(model), None if grounder is None else find_bundle(grounder))
+    both = bundle.captioner is not None and bundle.grounder is not None
     options = EvaluationOptions(
         split=split,
         store=store,
         reader=reader,
         classes=classes,
         limit=limit,
-        strategy=strategy,
+        strategy=Strategy() if beam in (None, 1) else Strategy("beam", width=beam or 1),
         metrics=tuple(name.strip() for name in metrics.split(",") if name.strip()),
         replicates=replicates,
         batch=batch,
+        retrieval=retrieval,
         device=device,
     )
-    work = measure(load(model, device=device), data, options)
+    if both:
+        answerer = Deixis.from_bundle(bundle, device=device)
+        options = replace(options, strategy=answering_strategy(answerer, beam or 3))
+        work = evaluate_bundle(answerer, data, options)
+    else:
+        folder = bundle.captioner or bundle.grounder
+        loaded = load(str(folder), device=device)
+        work = measure(replace(loaded, name=bundle.name), data, options)
     report = work.report()
     written: list[Path] = []
     if output is not None:

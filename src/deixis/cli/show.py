@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+from rich.cells import cell_len
 from rich.color import Color
 from rich.console import Console
 from rich.style import Style
@@ -86,13 +88,13 @@ def rows(answer: Answer, drawing: Drawing) -> list[Text]:
         for at, phrase in enumerate(answer.phrases):
             found = "" if phrase.found else "probably not in the photo"
             things.append((f"phrase {at}", phrase.text, phrase.boxes, phrase.score, found))
-    width = max((len(name) for _, name, _, _, _ in things), default=0)
+    width = max((cell_len(name) for _, name, _, _, _ in things), default=0)
     lines = []
     for key, name, boxes, score, remark in things:
         sides = " ".join(f"{side:.0f}" for side in boxes[0]) if boxes else "-"
         number = drawing.colours.get(key)
         line = Text("  ").append(name, thing_style(number) if number is not None else Style(dim=True))
-        lines.append(line.append(f"{'':{width - len(name) + 2}}{sides:<22}{score:.2f}  {remark}".rstrip()))
+        lines.append(line.append(f"{'':{width - cell_len(name) + 2}}{sides:<22}{score:.2f}  {remark}".rstrip()))
     return lines
 
 
@@ -109,10 +111,10 @@ def half_blocks(image: Image.Image, drawing: Drawing, columns: int = COLUMNS, ro
         corners += [min(x2 * width / image.width, width) - 1, min(y2 * height / image.height, height) - 1]
         corners[2], corners[3] = max(corners[0], corners[2]), max(corners[1], corners[3])
         pen.rectangle(corners, outline=colour_of(drawing.colours[key])[0])
+    colours = [[Color.from_rgb(*pixel) for pixel in row] for row in np.asarray(small).tolist()]
     text = Text()
     for row in range(0, height, 2):
-        for column in range(width):
-            upper, lower = (Color.from_rgb(*small.getpixel((column, at))) for at in (row, row + 1))
+        for upper, lower in zip(colours[row], colours[row + 1], strict=True):
             text.append("▀", Style(color=upper, bgcolor=lower))
         text.append("\n" if row + 2 < height else "")
     return text

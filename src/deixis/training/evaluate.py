@@ -7,7 +7,7 @@ sections there. Regions come from a store, or are found with the model's own ext
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypedDict
@@ -22,6 +22,7 @@ from deixis.data.collate import CaptionEncoder, RegionSource, collate, encode_ex
 from deixis.data.dataset import Dataset
 from deixis.data.open import open_dataset
 from deixis.errors import BadFileError, DeixisError, MissingExtraError
+from deixis.grounding.base import WordGrounder
 from deixis.home import cache_home
 from deixis.metrics.attention_accuracy import score_attention
 from deixis.metrics.captions import score_captions
@@ -37,6 +38,7 @@ from deixis.text.tokens import normal_word
 from deixis.training.build import find_class
 from deixis.training.models import LoadedModel
 from deixis.training.places import find
+from deixis.training.retrieval import measure_retrieval
 from deixis.types import Example, GroundedCaption
 
 LONGEST = 60
@@ -46,7 +48,8 @@ LONGEST = 60
 class EvaluationOptions:
     """How to measure; the fields are the options of ``deixis evaluate``."""
 
-    split: str
+    split: str | None = None
+    """None: ``test``, or the only split of a dataset that has no other."""
     store: str | None = None
     reader: str | None = None
     classes: Path | None = None
@@ -58,6 +61,8 @@ class EvaluationOptions:
     seed: int = 0
     batch: int = 64
     device: str = "cpu"
+    retrieval: int = 0
+    """Photos among which a grounder has to find the right one for a caption, and the other way round; 0 for none."""
 
 
 class Drawing(TypedDict):
@@ -81,6 +86,8 @@ class Evaluation:
     notes: list[str] = field(default_factory=list)
     seconds: dict[str, float] = field(default_factory=dict)
     """Seconds per image of each part."""
+    repoint: Callable[[Sequence[GroundedCaption]], list[GroundedCaption]] | None = None
+    """What gives the words of generated captions other boxes, such as a grounder's."""
 
     @property
     def drawing(self) -> Drawing:
@@ -93,7 +100,7 @@ class Evaluation:
         return Report(
             submission=f"{self.loaded.kind} {self.loaded.name}",
             reference=str(self.dataset.path),
-            split=self.options.split,
+            split=str(self.options.split),
             region_source=self.source.fingerprint,
             sections=tuple(self.sections),
             lemmas="rules for nouns; spaCy for the references where it is installed",
@@ -104,7 +111,23 @@ class Evaluation:
 
 def evaluate(loaded: LoadedModel, dataset: str, options: EvaluationOptions) -> Evaluation:
     """Measure a model on a split of a dataset."""
+    work = prepare(loaded, dataset, options)
+    measure(work)
+    return work
+
+
+def measure(work: Evaluation) -> None:
+    """Measure what the kind of model can do."""
+    loaded = work.loaded
+    find_class("evaluation", loaded.kind, f"the model {loaded.name}")(work)
+    if work.options.retrieval and isinstance(loaded.model, WordGrounder):
+        measure_retrieval(work)
+
+
+def prepare(loaded: LoadedModel, dataset: str, options: EvaluationOptions) -> Evaluation:
+    """Open a dataset and find its regions."""
     data = open_dataset(find(dataset, "data"), options.reader)
+    options = replace(options, split=choose_split(data, options.split))
     examples = [example for example in data.examples(options.split) if example.captions]
     if not examples:
         raise DeixisError(f"split '{options.split}' of {data.path} has no image with a caption: nothing to measure on")
@@ -117,9 +140,21 @@ def evaluate(loaded: LoadedModel, dataset: str, options: EvaluationOptions) -> E
             raise DeixisError(f"{store.path} holds the regions of none of the {len(examples)} images")
         work.examples = tuple(example for example in examples if example.id in store)
         work.notes.append(f"{len(missing)} images have no regions ({missing[0].id} for one) and were left out")
-    measure = find_class("evaluation", loaded.kind, f"the model {loaded.name}")
-    measure(work)
     return work
+
+
+def with_model(work: Evaluation, loaded: LoadedModel) -> Evaluation:
+    """Return the same images for another model, with nothing measured yet."""
+    loaded.config.require(work.source.fingerprint, work.source.stores[0].path)
+    source = _source(loaded, work.source.stores[0])
+    return Evaluation(loaded, work.dataset, work.examples, source, work.options)
+
+
+def choose_split(data: Dataset, asked: str | None) -> str:
+    """Return the split to measure on: the one asked for, else ``test``, else the only one there is."""
+    if asked is not None:
+        return data.find_split(asked)
+    return data.splits[0] if len(data.splits) == 1 else data.find_split("test")
 
 
 def _regions(
@@ -157,6 +192,8 @@ def evaluate_captioner(work: Evaluation) -> None:
     began = time.perf_counter()
     work.captions = caption_examples(work, model)
     work.seconds["captions"] = (time.perf_counter() - began) / len(work.examples)
+    if work.repoint is not None:
+        work.captions = work.repoint(work.captions)
     texts = {caption.image: caption.text for caption in work.captions}
     references = {example.id: [caption.text for caption in example.captions] for example in work.examples}
     metrics = work.options.metrics

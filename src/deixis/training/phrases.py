@@ -128,6 +128,9 @@ def evaluate_phrases(work: Evaluation) -> None:
     if not isinstance(model, WordGrounder):
         raise DeixisError(f"{work.loaded.name} is no grounder of words")
     options = work.options
+    if not any(phrase.boxes for e in work.examples for caption in e.captions for phrase in caption.phrases):
+        work.notes.append("phrases were not scored: none of them has a box in this split")
+        return
     if model.reads_relations:
         work.examples = tuple(with_parses(work.examples))
     began = time.perf_counter()
