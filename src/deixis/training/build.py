@@ -24,6 +24,7 @@ REGISTRY: dict[Kind, dict[str, str]] = {
         "scan": "deixis.grounding.scan:Scan",
         "infoground": "deixis.grounding.infoground:InfoGround",
         "reir": "deixis.grounding.reir:Reir",
+        "lite": "deixis.grounding.lite:LiteGrounder",
         "masked_language_model": "deixis.text.masked_model:MaskedLanguageModel",
     },
     "objective": {
@@ -43,6 +44,8 @@ REGISTRY: dict[Kind, dict[str, str]] = {
         "phrase_ranking": "deixis.grounding.objectives.phrase_ranking:PhraseRanking",
         "self_taught": "deixis.grounding.objectives.self_taught:SelfTaught",
         "relation_classification": "deixis.grounding.objectives.relation_classification:RelationClassification",
+        "evidence": "deixis.grounding.objectives.evidence:Evidence",
+        "teaching": "deixis.grounding.objectives.teaching:Teaching",
         "masked_words": "deixis.grounding.objectives.masked_words:MaskedWords",
     },
     "grounder": {  # by the kind of model: what makes a grounder of it
@@ -50,6 +53,7 @@ REGISTRY: dict[Kind, dict[str, str]] = {
         "scan": "deixis.training.phrases:as_grounder",
         "infoground": "deixis.training.phrases:as_grounder",
         "reir": "deixis.training.phrases:as_grounder",
+        "lite": "deixis.training.phrases:as_grounder",
     },
     "validation": {
         "captions": "deixis.training.validate:CaptionValidation",
@@ -60,6 +64,7 @@ REGISTRY: dict[Kind, dict[str, str]] = {
         "scan": "deixis.training.phrases:evaluate_phrases",
         "infoground": "deixis.training.phrases:evaluate_phrases",
         "reir": "deixis.training.phrases:evaluate_phrases",
+        "lite": "deixis.training.phrases:evaluate_phrases",
     },
 }
 """Names and where they live (``module:attribute``); imported when a recipe uses them."""
