@@ -15,12 +15,14 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp
 
 import deixis
+import deixis.export
 from deixis.errors import DeixisError
 from deixis.serve import draw, problems, routes, schema
 from deixis.serve.guard import Access, Guard
 from deixis.serve.service import Service
 
 STATIC = Path(__file__).with_name("static")
+LOOK = Path(deixis.export.__file__).with_name("static")  # shared with the pages that are written to files
 ABOUT = "Captions whose words point at boxes, and boxes for any phrase. Boxes are x1 y1 x2 y2 in pixels of the image."
 
 # Some systems know neither; a browser refuses a module that does not come as JavaScript.
@@ -46,6 +48,7 @@ def make_api(service: Service) -> FastAPI:
         return FileResponse(STATIC / "index.html")
 
     api.mount("/static", StaticFiles(directory=STATIC), name="static")
+    api.mount("/look", StaticFiles(directory=LOOK), name="look")
 
     def openapi() -> dict[str, Any]:
         if api.openapi_schema is None:

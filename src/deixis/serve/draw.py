@@ -1,64 +1,94 @@
-"""Answers as pictures and pages to keep: the same drawing as ``deixis caption --png`` and ``--html``."""
+"""Answers as pictures and pages to keep: what ``--png`` and ``--html`` of the command line write."""
 
 from __future__ import annotations
 
 import io
 import json
-from typing import Annotated, Literal
+import tempfile
+from pathlib import Path
+from typing import Annotated, Any, Literal
 
 import anyio
 from fastapi import APIRouter, File, Form, Request, UploadFile
 from fastapi.responses import Response
-from PIL import Image
 
 from deixis.errors import DeixisError
-from deixis.export.draw import Drawing, drawing_of_caption, drawing_of_phrases
+from deixis.export.draw import drawing_of_caption, drawing_of_phrases
+from deixis.export.page import page_text, write_clip_page
 from deixis.images import load_image
 from deixis.serve import schema
+from deixis.serve.limits import MIB
+from deixis.serve.problems import Problem
 from deixis.serve.service import Service
-from deixis.serve.uploads import read_photo
+from deixis.serve.uploads import clip_file, read_photo
 from deixis.types import GroundedCaption, GroundedPhrases
 
 router = APIRouter()
 _DRAWING = anyio.CapacityLimiter(1)
 TYPES = {"png": "image/png", "html": "text/html; charset=utf-8"}
+EMBEDDED_CLIP = 64 * MIB
+
+Photo = Annotated[UploadFile | None, File(description="The photo that was answered.")]
+Clip = Annotated[UploadFile | None, File(description="Or the clip.")]
+Answer = Annotated[
+    str, Form(description="The answer: the JSON of a caption, of phrases, or a list of captions (clip).")
+]
+Form_ = Annotated[
+    Literal["png", "html"], Form(description="A picture (of a photo), or a page that needs nothing else.")
+]
 
 
 @router.post(
-    "/v1/draw", responses={200: {"content": {kind: {} for kind in TYPES.values()}}, **schema.REFUSALS},
+    "/v1/draw",
+    responses={200: {"description": "The file.", "content": {kind: {} for kind in TYPES.values()}}, **schema.REFUSALS},
     response_class=Response,
-)  # fmt: skip
-async def draw(
-    request: Request,
-    image: Annotated[UploadFile, File(description="The photo that was answered.")],
-    answer: Annotated[str, Form(description="The answer: the JSON of a caption or of phrases.")],
-    format: Annotated[Literal["png", "html"], Form(description="A picture, or a page that needs nothing else.")],
-) -> Response:
-    """Draw an answer over its photo."""
+)
+async def draw(request: Request, answer: Answer, format: Form_, image: Photo = None, clip: Clip = None) -> Response:
+    """Draw an answer over its photo, or write a page with a clip and its moving boxes."""
     service: Service = request.app.state.service
-    data, name, _ = await read_photo(image, service.limits)
-    try:
-        body = await anyio.to_thread.run_sync(_drawn, data, answer, format, service.limits.pixels, limiter=_DRAWING)
-    except DeixisError as error:
-        raise DeixisError(str(error).replace("the given bytes", name)) from error
+    found = _parsed(answer)
+    if image is not None:
+        data, name, _ = await read_photo(image, service.limits)
+        work = anyio.to_thread.run_sync(_photo, data, name, found, format, service.limits.pixels, limiter=_DRAWING)
+        return Response(await work, media_type=TYPES[format])
+    if clip is None:
+        raise Problem(422, "nothing to draw on: send the photo as 'image' or the clip as 'clip'")
+    if format != "html":
+        raise Problem(422, "a clip is drawn as a page: ask for format html")
+    if clip.size is not None and clip.size > EMBEDDED_CLIP:
+        raise Problem(413, f"clips of more than {EMBEDDED_CLIP // MIB} MB do not go into a page: save the JSON instead")
+    async with clip_file(clip, service.limits) as (path, name):
+        body = await anyio.to_thread.run_sync(_clip, path, name, found, limiter=_DRAWING)
     return Response(body, media_type=TYPES[format])
 
 
-def _drawn(data: bytes, answer: str, kind: str, pixels: int) -> bytes:
-    picture = load_image(data, max_pixels=pixels)
-    drawing = _drawing(answer, picture)
+def _parsed(answer: str) -> Any:
+    try:
+        return json.loads(answer)
+    except (ValueError, RecursionError) as error:
+        raise DeixisError(f"the answer is not JSON: {error}") from error
+
+
+def _photo(data: bytes, name: str, found: Any, kind: str, pixels: int) -> bytes:
+    try:
+        picture = load_image(data, max_pixels=pixels)
+    except DeixisError as error:
+        raise DeixisError(str(error).replace("the given bytes", name)) from error
+    if isinstance(found, dict) and found.get("kind") == "phrases":
+        drawing = drawing_of_phrases(GroundedPhrases.from_json(found), [picture])
+    else:
+        drawing = drawing_of_caption(GroundedCaption.from_json(found), [picture])
     if kind == "html":
-        return drawing.to_html().encode()
+        return page_text([drawing], title=name).encode()
     file = io.BytesIO()
     drawing.to_image().save(file, format="PNG")
     return file.getvalue()
 
 
-def _drawing(answer: str, picture: Image.Image) -> Drawing:
-    try:
-        found = json.loads(answer)
-    except (ValueError, RecursionError) as error:
-        raise DeixisError(f"the answer is not JSON: {error}") from error
-    if isinstance(found, dict) and found.get("kind") == "phrases":
-        return drawing_of_phrases(GroundedPhrases.from_json(found), [picture])
-    return drawing_of_caption(GroundedCaption.from_json(found), [picture])
+def _clip(path: Path, name: str, found: Any) -> bytes:
+    if not isinstance(found, list):
+        raise DeixisError("the answer of a clip is a list of captions")
+    captions = [GroundedCaption.from_json(item) for item in found]
+    with tempfile.TemporaryDirectory(prefix="deixis-page-") as folder:
+        page = write_clip_page(Path(folder) / "page.html", path, captions, title=name, embed=True)
+        return page.read_bytes()

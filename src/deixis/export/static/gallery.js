@@ -210,11 +210,8 @@ function filterCards(cards) {
   say();
 }
 
-if (answers.clip) {
-  shelf.append(new Clip(answers.clip).root);
-} else {
-  const cards = answers.items.map((answer) => new Card(answer));
-  const cardOf = new WeakMap(cards.map((card) => [card.root, card]));
+async function showCards() {
+  const cardOf = new WeakMap();
   const observer = new IntersectionObserver((seen) => {
     for (const { isIntersecting, target } of seen) {
       if (!isIntersecting) continue;
@@ -222,7 +219,19 @@ if (answers.clip) {
       cardOf.get(target).fill();
     }
   }, { rootMargin: "1200px 0px" });
-  shelf.append(...cards.map(({ root }) => root));
-  for (const card of cards) observer.observe(card.root);
+  const cards = [];
+  for (const answer of answers.items) {
+    const card = new Card(answer);
+    cards.push(card);
+    cardOf.set(card.root, card);
+    shelf.append(card.root);
+    observer.observe(card.root);
+    // What is on the screen is shown before the thousandth card is made.
+    if (cards.length % 40 === 0) await new Promise((resolve) => { setTimeout(resolve); });
+  }
   if (cards.length > 8) filterCards(cards);
+  document.documentElement.dataset.ready = "true";
 }
+
+if (answers.clip) shelf.append(new Clip(answers.clip).root);
+else showCards();

@@ -27,7 +27,7 @@ export function paint(element, mark) {
   element.classList.toggle("dashed", dashed);
 }
 
-/** Where a box is, for those who read rather than look: "top left, from 22, 14 to 368, 511, 66 % of the picture". */
+/** Where a box is, for those who read rather than look: "at the top left, from 22, 14 to 368, 511, 66 % of the picture". */
 export function place(box, [width, height]) {
   const [x1, y1, x2, y2] = box;
   const share = ((x2 - x1) * (y2 - y1)) / (width * height);
@@ -37,7 +37,7 @@ export function place(box, [width, height]) {
   const down = third((y1 + y2) / 2, height, ["top", "middle", "bottom"]);
   const across = third((x1 + x2) / 2, width, ["left", "middle", "right"]);
   const where = down === across ? "centre" : down === "middle" ? across : across === "middle" ? down : `${down} ${across}`;
-  return `${where}, ${numbers}, ${Math.max(1, Math.round(100 * share))} % of the picture`;
+  return `${where === "centre" ? "in" : "at"} the ${where}, ${numbers}, ${Math.max(1, Math.round(100 * share))} % of the picture`;
 }
 
 /** Where a thing is in words: its first boxes, and how likely it is there. */
@@ -136,9 +136,9 @@ export function sentence(text, spans, marks, size) {
     const element = document.createElement(mark ? "button" : "span");
     element.className = "word";
     element.textContent = text.slice(start, end);
+    if (key) element.dataset.key = key;
     if (mark) {
       element.type = "button";
-      element.dataset.key = key;
       paint(element, mark);
       element.classList.toggle("doubted", Boolean(mark.doubted));
       element.setAttribute("aria-description", describe(mark, size));
@@ -163,7 +163,10 @@ export function placeLine(mark, words) {
   return item;
 }
 
-/** Word, boxes and line of the list light up together when one is pointed at or has the focus; a click keeps them lit. */
+/**
+ * Word, boxes and line of the list light up together when one is pointed at or has the focus; a click keeps them lit.
+ * Returns how to light something by hand, and how to forget what was kept.
+ */
 export function lightTogether(root, overlays, light) {
   let kept = null;
   let lit = null;
@@ -191,4 +194,12 @@ export function lightTogether(root, overlays, light) {
     kept = null;
     show(null);
   });
+  return {
+    show,
+    forget() {
+      kept = null;
+      lit = null;
+      light(null);
+    },
+  };
 }

@@ -178,8 +178,8 @@ async function find(panels, wanted) {
     const told = replies[0].filter((phrase) => wanted.includes(phrase.text))
       .map((phrase) => `${phrase.text}: ${phrase.found ? "found" : "probably not in the picture"}`);
     if (told.length) say(told.join(", "));
-    const last = state.phrases.length - 1;
-    if (wanted.length) panels.forEach((panel) => panel.light(`phrase ${last}`));
+    const last = replies[0].findLastIndex((phrase) => phrase.found && wanted.includes(phrase.text));
+    if (last >= 0) panels.forEach((panel) => panel.lights.show(`phrase ${last}`));
   } catch (error) {
     if (error.name === "AbortError") return;
     state.phrases = state.phrases.filter((phrase) => !wanted.includes(phrase));

@@ -1,8 +1,7 @@
 // One answer beside its picture: the sentence, its boxes, phrases that were looked for, and saving all of it.
-import { Overlay, drawHeat, paint, place } from "./marks.js";
+import { Overlay, describe, lightTogether, paint, percent, place, placeLine, sentence } from "../look/look.js";
 import { ask, save } from "./api.js";
-
-const percent = (value) => `${Math.round(100 * value)} %`;
+import { drawHeat } from "./heat.js";
 
 export class Panel {
   /** `choices` are the models and methods to choose from; `changed` is told when another one is chosen. */
@@ -13,7 +12,7 @@ export class Panel {
       which: find(".which"), select: find(".which select"), stage: find(".stage"), media: find(".media"),
       heat: find("canvas"), wait: find(".wait"), time: find(".time"), play: find(".play"), range: find(".time input"),
       clock: find(".time output"), sentence: find(".sentence"), segments: find(".segments"), found: find(".found"),
-      places: find(".places"), save: find(".save"),
+      places: find(".words"), save: find(".save"),
     };
     this.overlay = new Overlay(find("svg.boxes"));
     this.choices = choices;
@@ -21,7 +20,11 @@ export class Panel {
     this.parts.select.value = String(chosen);
     this.parts.select.addEventListener("change", () => changed(this));
     this.showsHeat = false;
-    this.#listen();
+    this.lights = lightTogether(this.root, () => [this.overlay], (key) => this.light(key));
+    this.parts.save.addEventListener("click", (event) => {
+      const format = event.target.dataset.format;
+      if (format) this.#save(format, event.target);
+    });
     this.clear();
   }
 
@@ -34,9 +37,9 @@ export class Panel {
     this.current = 0;
     this.look = null;
     this.phrases = [];
-    this.kept = null;
+    this.marks = [];
     this.overlay.draw([], [1, 1]);
-    this.parts.heat.classList.remove("on");
+    this.lights.forget();
     for (const name of ["found", "places", "save", "segments", "time"]) this.parts[name].hidden = true;
     this.parts.sentence.replaceChildren();
   }
@@ -66,7 +69,7 @@ export class Panel {
     this.captions = Array.isArray(answer) ? answer : [answer.caption];
     this.parts.save.hidden = this.captions.length === 0;
     for (const button of this.parts.save.querySelectorAll("button")) {
-      button.hidden = this.isClip && button.dataset.format !== "json";
+      button.hidden = this.isClip && button.dataset.format === "png";
     }
     this.#segments();
     this.#showCaption(0);
@@ -98,7 +101,7 @@ export class Panel {
     this.light(this.lit || null);
   }
 
-  // Everything with a key lights up together: word, boxes, line of the list. A click keeps it lit.
+  /** Light up everything that belongs to a thing, and warm up where its word looked. */
   light(key) {
     this.lit = key;
     this.overlay.light(key);
@@ -108,40 +111,7 @@ export class Panel {
     const at = key && key.startsWith("word ") ? Number(key.slice(5)) : -1;
     const heat = this.showsHeat && this.look && at >= 0 && this.look.attention[at];
     if (heat) drawHeat(this.parts.heat, this.look.regions, this.look.attention[at], this.caption.size);
-    this.parts.heat.classList.toggle("on", Boolean(heat));
-  }
-
-  #listen() {
-    const keyOf = (event) => event.target.closest?.("[data-key]")?.dataset.key ?? null;
-    const over = (event) => this.light(keyOf(event) ?? this.kept);
-    for (const name of ["pointerover", "focusin"]) {
-      this.root.addEventListener(name, (event) => {
-        if (!this.parts.stage.contains(event.target)) over(event);
-      });
-    }
-    this.root.addEventListener("focusout", () => this.light(this.kept));
-    this.root.addEventListener("pointerleave", () => this.light(this.kept));
-    this.parts.stage.addEventListener("pointermove", (event) => {
-      const key = this.overlay.under(event.clientX, event.clientY) ?? this.kept;
-      if (key !== this.lit) this.light(key);
-    });
-    this.parts.stage.addEventListener("pointerleave", () => this.light(this.kept));
-    this.root.addEventListener("click", (event) => {
-      const inPicture = this.parts.stage.contains(event.target);
-      const key = inPicture ? this.overlay.under(event.clientX, event.clientY) : keyOf(event);
-      if (key === null && !inPicture) return;
-      this.kept = key === this.kept ? null : key;
-      this.light(this.kept ?? (event.pointerType === "touch" ? null : key));
-    });
-    this.root.addEventListener("keydown", (event) => {
-      if (event.key !== "Escape") return;
-      this.kept = null;
-      this.light(null);
-    });
-    this.parts.save.addEventListener("click", (event) => {
-      const format = event.target.dataset.format;
-      if (format) this.#save(format, event.target);
-    });
+    this.parts.stage.classList.toggle("looking", Boolean(heat));
   }
 
   #listenToClip(video) {
@@ -203,7 +173,7 @@ export class Panel {
 
   #showCaption(at) {
     this.current = at;
-    this.kept = null;
+    this.lights.forget();
     this.#marks();
     this.#sentence();
     this.#places();
@@ -234,48 +204,19 @@ export class Panel {
   }
 
   #sentence() {
-    const { text, words } = this.caption;
-    const nodes = [];
-    let at = 0;
-    words.forEach((word, number) => {
-      nodes.push(text.slice(at, word.start));
-      const mark = this.marks.find(({ key }) => key === `word ${number}`);
-      const element = document.createElement(mark ? "button" : "span");
-      element.className = "word";
-      element.dataset.key = `word ${number}`;
-      element.textContent = text.slice(word.start, word.end);
-      if (mark) {
-        element.type = "button";
-        paint(element, mark);
-        element.classList.toggle("doubted", mark.doubted);
-        element.setAttribute("aria-description", this.#where(mark));
-      }
-      nodes.push(element);
-      at = word.end;
-    });
-    this.parts.sentence.replaceChildren(...nodes, text.slice(at));
-  }
-
-  #where(mark) {
-    const places = mark.boxes.slice(0, 3).map((box) => place(box, this.caption.size));
-    const more = mark.boxes.length > 3 ? `, and ${mark.boxes.length - 3} more` : "";
-    const sure = mark.presence !== undefined && mark.presence !== null ? `; ${percent(mark.presence)} likely there` : "";
-    return (mark.doubted ? "doubtful: " : "") + places.join("; and ") + more + sure;
+    const { text, words, size } = this.caption;
+    const units = unitsOf(text);
+    const spans = words.map((word, at) => [units[word.start], units[word.end], `word ${at}`]);
+    const marks = new Map(this.marks.map((mark) => [mark.key, mark]));
+    this.parts.sentence.replaceChildren(...sentence(text, spans, marks, size));
   }
 
   #places() {
     const words = this.marks.filter(({ key }) => key.startsWith("word "));
     this.parts.places.hidden = words.length === 0;
     this.parts.places.querySelector("ul").replaceChildren(...words.map((mark) => {
-      const item = document.createElement("li");
-      item.dataset.key = mark.key;
-      paint(item, mark);
-      const name = document.createElement("b");
-      name.textContent = mark.text;
-      const where = document.createElement("span");
-      where.textContent = this.isClip ? `in ${mark.boxes.length} frames; ${this.#where({ ...mark, boxes: mark.boxes.slice(0, 1) })}` : this.#where(mark);
-      item.append(name, where);
-      return item;
+      const frames = this.isClip ? `in ${mark.boxes.length} frames; first ` : "";
+      return placeLine(mark, frames + describe(mark, this.caption.size, this.isClip ? 1 : 3));
     }));
   }
 
@@ -317,7 +258,7 @@ export class Panel {
     }
     button.disabled = true;
     try {
-      const fields = { image: this.file, answer: JSON.stringify(answer), format };
+      const fields = { [this.isClip ? "clip" : "image"]: this.file, answer: JSON.stringify(answer), format };
       save(await (await ask("v1/draw", { fields })).blob(), `${stem}.${format}`);
     } catch (error) {
       this.root.dispatchEvent(new CustomEvent("problem", { detail: error, bubbles: true }));
@@ -325,4 +266,11 @@ export class Panel {
       button.disabled = false;
     }
   }
+}
+
+/** Where each character begins for JavaScript, which counts those beyond the first 65,536 (emoji) as two. */
+function unitsOf(text) {
+  const units = [0];
+  for (const letter of text) units.push(units[units.length - 1] + letter.length);
+  return units;
 }
