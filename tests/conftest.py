@@ -38,3 +38,84 @@ def shared() -> Path:
 @pytest.fixture(autouse=True)
 def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DEIXIS_HOME", str(tmp_path / "deixis-home"))
+
+
+EXAMPLES = Path(__file__).parents[1] / "examples" / "photos"
+BY_HEART = {
+    "astronaut.jpg": "a woman in a suit with a helmet",
+    "chelsea.jpg": "a cat with eyes",
+    "coffee.jpg": "a cup of coffee on a table",
+}
+THINGS = ("woman", "suit", "helmet", "cat", "eyes", "cup", "coffee", "table")
+
+
+@pytest.fixture(scope="session")
+def small_bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A bundle of real models on real regions: a captioner and a matcher that know three photos by heart."""
+    from dataclasses import asdict
+
+    import torch
+
+    from deixis.answering.photos import read_photo
+    from deixis.answering.stored import as_stored
+    from deixis.captioning.captioner import Captioner
+    from deixis.captioning.config import CaptionerConfig, DecoderConfig, EncoderConfig, InputSizes
+    from deixis.data.collate import CaptionEncoder, EncodedExample, collate
+    from deixis.data.pad import pad_regions
+    from deixis.grounding.ranking import triplet_loss
+    from deixis.grounding.scan import Scan, ScanConfig
+    from deixis.regions.lite import LiteExtractor
+    from deixis.text.chunker import chunk
+    from deixis.text.vocabulary import Entry, Vocabulary
+    from deixis.training.checkpoint import ModelConfig, save_model
+    from deixis.training.recipe import Recipe
+
+    torch.manual_seed(1)
+    extractor = LiteExtractor.load()
+    found = extractor.extract([read_photo(EXAMPLES / name) for name in BY_HEART])
+    words = sorted({word for text in BY_HEART.values() for word in text.split()})
+    entries = [Entry(word, 9, "NN" if word in THINGS else "IN", word, word in THINGS) for word in words]
+    vocabulary = Vocabulary(entries)
+    sizes = InputSizes.of(found[0], len(vocabulary))
+    encoder = CaptionEncoder(vocabulary)
+    examples = [EncodedExample(name, (encoder(chunk(text, vocabulary)),), (text,)) for name, text in BY_HEART.items()]
+    batch = collate(examples, pad_regions([as_stored(one) for one in found], max_regions=20))
+    captioner = Captioner(
+        CaptionerConfig(64, EncoderConfig(dropout=0.0), DecoderConfig(word_dropout=0.0, output_dropout=0.0)), sizes
+    )
+    matcher = Scan(ScanConfig(width=64, word_width=32), sizes, vocabulary)
+
+    def said() -> torch.Tensor:
+        decoded = captioner.decode(captioner.encode(batch.regions), batch.words)
+        return decoded.cross_entropy(batch.words)[0][batch.words != 0].mean()
+
+    def matched() -> torch.Tensor:
+        return triplet_loss(matcher.table(batch), batch.image_of, margin=0.2, negatives="hardest").mean()
+
+    folder = tmp_path_factory.mktemp("bundle") / "small"
+    kinds: dict[str, dict[str, object]] = {
+        "captioner": {"kind": "captioner", "width": 64},
+        "grounder": {"kind": "scan", "width": 64, "word_width": 32},
+    }
+    for role, model, loss, rate, steps in (
+        ("captioner", captioner, said, 5e-3, 80),
+        ("grounder", matcher, matched, 2e-3, 40),
+    ):
+        optimizer = torch.optim.Adam(model.parameters(), lr=rate)
+        for _ in range(steps):
+            optimizer.zero_grad()
+            loss().backward()  # type: ignore[no-untyped-call]
+            optimizer.step()
+        recipe = Recipe.from_plain(
+            {
+                "about": {"title": f"A small {role}"},
+                "data": {"dataset": "examples", "store": "none", "regions": 20},
+                "model": kinds[role],
+                "stages": [{"name": "only", "epochs": 1, "objectives": ["cross_entropy"]}],
+            }
+        )
+        settings = {"extractor": "lite", "max_regions": 100}
+        (folder / role).mkdir(parents=True)
+        config = ModelConfig(recipe, extractor.fingerprint, settings, asdict(sizes), metrics={"cider": 1.25})
+        save_model(folder / role, model, vocabulary, config)
+    return folder
