@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from deixis.grounding.refinement import Neighbourhood, move, self_taught_losses, self_taught_targets
 from deixis.grounding.reir_pass import Level
 
+RELEASED = Neighbourhood(gap=0.1)
 TOP = [10.0, 10.0, 20.0, 20.0]
 BOXES = [
     TOP,
@@ -30,14 +31,16 @@ def level(offsets: torch.Tensor | None = None) -> Level:
 
 
 def test_only_near_and_clearly_less_liked_proposals_are_taught() -> None:
-    _, taught = self_taught_targets(level(), Neighbourhood())
+    _, taught = self_taught_targets(level(), RELEASED)
     assert taught.tolist() == [[False, True, True, False, False, False, False]]
+    _, taught = self_taught_targets(level(), Neighbourhood())  # the paper: every neighbour
+    assert taught.tolist() == [[False, True, True, False, False, True, False]]
     _, taught = self_taught_targets(level(), Neighbourhood(overlap=0.5, gap=0.05))
     assert taught.tolist() == [[False, True, True, True, False, True, False]]
 
 
 def test_targets_are_weighted_offsets_to_the_best_proposal() -> None:
-    targets, _ = self_taught_targets(level(), Neighbourhood())
+    targets, _ = self_taught_targets(level(), RELEASED)
     # from centre (15, 14), 10 x 8 to centre (15, 15), 10 x 10
     torch.testing.assert_close(targets[0, 1], torch.tensor([0.0, 10 * 1 / 8, 0.0, 5 * math.log(10 / 8)]))
     # from centre (15, 13), 10 x 6
@@ -50,7 +53,7 @@ def test_the_loss_is_smooth_l1_over_the_taught_ones() -> None:
     def smooth(x: float) -> float:
         return 0.5 * x * x if abs(x) < 1 else abs(x) - 0.5
 
-    losses = self_taught_losses(level(offsets), Neighbourhood())
+    losses = self_taught_losses(level(offsets), RELEASED)
     first = smooth(10 / 8) + smooth(5 * math.log(10 / 8))
     second = smooth(20 / 6) + smooth(5 * math.log(10 / 6))
     assert losses.tolist() == pytest.approx([(first + second) / 2], rel=1e-5)
@@ -67,7 +70,7 @@ def test_a_phrase_that_likes_all_alike_teaches_nobody() -> None:
         torch.zeros(1, 2),
         torch.ones(1, 3, 4),
     )
-    assert self_taught_losses(even, Neighbourhood()).tolist() == [0.0]
+    assert self_taught_losses(even, RELEASED).tolist() == [0.0]
 
 
 side = st.floats(5, 40)
@@ -79,7 +82,7 @@ def test_learned_targets_move_a_box_onto_the_best_one(a: tuple[float, ...], b: t
     boxes = torch.tensor([[[x, y, x + w, y + h] for x, y, w, h in (a, b)]], dtype=torch.float64)
     weights = torch.tensor([[0.9, 0.1]], dtype=torch.float64)
     mask = torch.ones(1, 2, dtype=torch.bool)
-    targets, _ = self_taught_targets(Level(mask, boxes, weights, weights, weights), Neighbourhood())
+    targets, _ = self_taught_targets(Level(mask, boxes, weights, weights, weights), RELEASED)
     moved = move(boxes, targets, torch.tensor([[100.0, 100.0]], dtype=torch.float64))
     torch.testing.assert_close(moved[0, 1], boxes[0, 0], atol=1e-6, rtol=1e-6)
 

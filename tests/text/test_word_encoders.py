@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from deixis.errors import BadFileError, MissingExtraError
@@ -92,12 +93,14 @@ def test_a_frozen_encoder_reads_a_caption_once(animal_words: Vocabulary) -> None
     others = torch.tensor([[8, 9], [10, 0]])
     place = torch.tensor([1, 1])
     replaced = encoder.replaced(WORDS[:2], MASK[:2], place, others)
-    assert encoder.captions == 2 + 6
+    assert encoder.captions == 2 + 5  # a padded other word is not read
     assert torch.equal(encoder.replaced(WORDS[:2], MASK[:2], place, others), replaced)
-    assert encoder.captions == 2 + 6
+    wider = encoder.replaced(F.pad(WORDS[:2], (0, 3)), F.pad(MASK[:2], (0, 3)), place, others.flip(1))
+    assert torch.equal(wider, replaced[:, [0, 2, 1]])  # neither padding nor the company of other words matters
+    assert encoder.captions == 2 + 5
     encoder.forget()
     encoder(WORDS, MASK)
-    assert encoder.captions == 2 + 6 + 2
+    assert encoder.captions == 2 + 5 + 2
 
 
 def test_no_room_means_reading_again(animal_words: Vocabulary) -> None:

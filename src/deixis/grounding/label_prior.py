@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Literal
 
@@ -46,8 +47,15 @@ def label_table(words: Sequence[str], labels: Sequence[str], config: LabelPriorC
         return torch.ones(len(words), len(labels))
     if config.kind == "lemma":
         return lemma_table(words, labels)
-    embed = minilm_vectors if config.kind == "minilm" else read_vectors(Path(config.vectors))
-    return cosine_table(words, labels, embed)
+    if config.kind == "minilm":
+        return _minilm_table(tuple(words), tuple(labels)).clone()
+    return cosine_table(words, labels, read_vectors(Path(config.vectors)))
+
+
+@lru_cache(maxsize=2)
+def _minilm_table(words: tuple[str, ...], labels: tuple[str, ...]) -> Tensor:
+    """Compare by MiniLM, which takes seconds: runs that follow each other in one process share the table."""
+    return cosine_table(words, labels, minilm_vectors)
 
 
 def lemma_table(words: Sequence[str], labels: Sequence[str]) -> Tensor:

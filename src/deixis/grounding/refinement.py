@@ -23,12 +23,13 @@ SAME = 1 - 1e-6
 
 @dataclass(frozen=True, slots=True)
 class Neighbourhood:
-    """Who is taught: near enough to the best proposal, not the same, and clearly less liked."""
+    """Who is taught: near enough to the best proposal and not the same; in the released program, less liked too."""
 
     overlap: float = 0.6
     """tau of the paper."""
-    gap: float = 0.1
-    """By how much the best proposal's attention must exceed the neighbour's; from the released program."""
+    gap: float = 0.0
+    """By how much the best proposal's attention must exceed the neighbour's; .1 in the released program, not in
+    the paper. Attention over dozens of proposals that is not yet peaked has no such gap: then nobody is taught."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.overlap < 1 or not 0 <= self.gap <= 1:

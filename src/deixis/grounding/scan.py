@@ -34,6 +34,9 @@ class ScanConfig:
     """Kinds of words that count (equation 8); a caption without any of them counts all its words."""
     normalisation: Normalisation = "clipped-l2"
     """``leaky-l2`` is the released code's."""
+    attend_over: Literal["counted", "all"] = "counted"
+    """Over which words the attention that answers is normalised: those that count, as in training, or all. Among the
+    two or three nouns of a caption it hides how much a region is like any of them (docs/grounding.md)."""
     pooling: Pooling = "mean"
     temperature: float = 9.0
     sharpness: float = 6.0
@@ -92,7 +95,7 @@ class Scan(WordGrounder):
 
     def table(self, batch: Batch) -> Tensor:
         """Return the score S of every image with every caption, (B, C) (equations 4 to 8)."""
-        return self.scores(self.regions(batch.regions), batch.regions.mask, self.words(batch), self.counted(batch))
+        return self.scores(self.regions(batch.regions), batch.regions.mask, *self._counted_words(batch))
 
     def scores(self, regions: Tensor, region_mask: Tensor, words: Tensor, word_mask: Tensor) -> Tensor:
         """Return the table from unit vectors, (B, N, D), (B, N), (C, T, D), (C, T) -> (B, C)."""
@@ -103,16 +106,28 @@ class Scan(WordGrounder):
 
     def match(self, batch: Batch) -> Tensor:
         """Return the score of each caption with its own image, (C,)."""
-        regions, words = self.regions(batch.regions)[batch.image_of], self.words(batch)
+        regions = self.regions(batch.regions)[batch.image_of]
+        words, counted = self._counted_words(batch)
         similarity = words @ regions.transpose(1, 2)  # (C, T, N)
-        return self._pair_scores(similarity, regions, batch.regions.mask[batch.image_of], words, self.counted(batch))
+        return self._pair_scores(similarity, regions, batch.regions.mask[batch.image_of], words, counted)
 
     def word_scores(self, batch: Batch) -> Tensor:
         """Return the logits of equation 5 for each word and region of its image, (C, T, N)."""
         similarity = self.words(batch) @ self.regions(batch.regions)[batch.image_of].transpose(1, 2)
-        normalised = cross_attention.normalise(similarity, self.counted(batch), self.config.normalisation)
+        over = self.counted(batch) if self.config.attend_over == "counted" else real_words(batch)
+        normalised = cross_attention.normalise(similarity, over, self.config.normalisation)
         mask = batch.regions.mask[batch.image_of].unsqueeze(1)  # (C, 1, N)
         return (self.config.temperature * normalised).masked_fill(~mask, -torch.inf)
+
+    def _counted_words(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """Return the vectors of the words that count, moved to the front, and which they are, (C, T', D) and (C, T').
+
+        Only they enter a score, and of a caption's words the nouns are a third.
+        """
+        words, counted = self.words(batch), self.counted(batch)
+        most = int(counted.sum(1).max())
+        front = torch.argsort(counted, dim=1, descending=True, stable=True)[:, :most]  # (C, T')
+        return words.gather(1, front.unsqueeze(-1).expand(-1, -1, words.shape[-1])), counted.gather(1, front)
 
     def _pair_scores(
         self, similarity: Tensor, regions: Tensor, region_mask: Tensor, words: Tensor, word_mask: Tensor

@@ -7,16 +7,20 @@ word into pieces, the word's vector is the mean of theirs.
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Self
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from deixis.errors import BadFileError, MissingExtraError
+from deixis.text.feature_memory import Caption, FeatureMemory, Spot, by_length, shared_memory
 from deixis.text.masked_model import MaskedLanguageModel, MaskedModelConfig, WordTransformer
 from deixis.text.vocabulary import PAD, Vocabulary
 
@@ -61,9 +65,7 @@ class WordEncoderModule(nn.Module):
         super().__init__()
         self.width = width
         self.frozen = frozen
-        self._kept: dict[tuple[int, ...], Tensor] = {}  # words of a caption -> (T, W)
-        self._replaced: dict[tuple[int, ...], Tensor] = {}  # caption, place and other words -> (1 + K, W)
-        self._room = cache * 2**20 if frozen else 0
+        self._memory = FeatureMemory(cache if frozen else 0)
 
     def start(self) -> None:
         """Read pre-trained weights into a new model."""
@@ -89,62 +91,70 @@ class WordEncoderModule(nn.Module):
         ``place`` (C,) and ``others`` (C, K) -> (C, 1 + K, W). The whole caption is read anew for each, so that its
         context is felt; a frozen encoder does so once.
         """
-        captions, count = others.shape
-        keys = [tuple(row) for row in torch.cat([words, mask, place.unsqueeze(1), others], 1).tolist()]
-        new = [row for row, key in enumerate(keys) if not self.frozen or key not in self._replaced]
-        out = torch.zeros(captions, 1 + count, self.width, device=words.device)
-        for row, key in enumerate(keys):
-            if self.frozen and key in self._replaced:
-                out[row] = self._replaced[key].to(words.device)
-        if not new:
-            return out
-        rows = torch.tensor(new, device=words.device)
-        variants = words[rows].unsqueeze(1).repeat(1, 1 + count, 1)  # (R, 1 + K, T)
-        at = place[rows].view(-1, 1, 1).expand(-1, count, 1)
-        variants[:, 1:] = variants[:, 1:].scatter(2, at, others[rows].unsqueeze(-1))
-        masks = mask[rows].unsqueeze(1).expand_as(variants).flatten(0, 1)
-        where = place[rows].repeat_interleave(1 + count)
-        with torch.set_grad_enabled(torch.is_grad_enabled() and not self.frozen):
-            rows_of = (torch.split(values, PART) for values in (variants.flatten(0, 1), masks, where))
-            parts = zip(*rows_of, strict=True)
-            read = [self.read(w, m)[torch.arange(len(w), device=w.device), p] for w, m, p in parts]
-            features = torch.cat(read).view(len(new), 1 + count, self.width)
         if self.frozen:
-            features = features.half()
-            for row, kept in zip(new, features.cpu(), strict=True):
-                if self._room >= kept.numel() * 2:
-                    self._room -= kept.numel() * 2
-                    self._replaced[keys[row]] = kept.clone()
-        return out.index_copy(0, rows, features.float())
+            with torch.no_grad():
+                return self._recall_replaced(words, mask, place, others)
+        captions, count = others.shape
+        variants = words.unsqueeze(1).repeat(1, 1 + count, 1)  # (C, 1 + K, T)
+        at = place.view(-1, 1, 1).expand(-1, count, 1)
+        variants[:, 1:] = variants[:, 1:].scatter(2, at, others.unsqueeze(-1))
+        masks = mask.unsqueeze(1).expand_as(variants).flatten(0, 1)
+        where = place.repeat_interleave(1 + count)
+        rows_of = (torch.split(values, PART) for values in (variants.flatten(0, 1), masks, where))
+        parts = zip(*rows_of, strict=True)
+        read = [self.read(w, m)[torch.arange(len(w), device=w.device), p] for w, m, p in parts]
+        return torch.cat(read).view(captions, 1 + count, self.width)
+
+    def _recall_replaced(self, words: Tensor, mask: Tensor, place: Tensor, others: Tensor) -> Tensor:
+        """Return the same from memory, reading what is new; a padded other word gives zeros."""
+        memory, device = self._memory, words.device
+        lengths, places = mask.sum(1).tolist(), place.tolist()
+        spots = [(tuple(row[:end]), at) for row, end, at in zip(words.tolist(), lengths, places, strict=True)]
+        wanted = [[spot[0][spot[1]], *row] for spot, row in zip(spots, others.tolist(), strict=True)]
+        new = dict.fromkeys(
+            (spot, word)
+            for spot, row in zip(spots, wanted, strict=True)
+            for word in row
+            if word != PAD and memory.word(spot, word) is None
+        )
+        found: dict[tuple[Spot, int], NDArray[np.float16]] = {}
+        pairs = list(new)
+        texts = [(*spot[0][: spot[1]], word, *spot[0][spot[1] + 1 :]) for spot, word in pairs]
+        for rows, numbers, real in by_length(texts, PART):
+            where = torch.tensor([pairs[at][0][1] for at in rows], device=device)
+            states = self.read(numbers.to(device), real.to(device))[torch.arange(len(rows), device=device), where]
+            for at, feature in zip(rows, states.half().cpu().numpy(), strict=True):
+                found[pairs[at]] = feature.copy()
+                memory.keep_word(*pairs[at], found[pairs[at]])
+        out = np.zeros((len(spots), len(wanted[0]) if wanted else 1, self.width), dtype=np.float16)
+        for row, spot in enumerate(spots):
+            for column, word in enumerate(wanted[row]):
+                if word != PAD:
+                    kept = memory.word(spot, word)
+                    out[row, column] = found[spot, word] if kept is None else kept
+        return torch.from_numpy(out).to(device).float()
 
     def forget(self) -> None:
         """Drop the kept features, for when the weights change."""
-        for memory in (self._kept, self._replaced):
-            self._room += sum(2 * features.numel() for features in memory.values())
-            memory.clear()
+        self._memory.clear()
 
     def _recall(self, words: Tensor, mask: Tensor) -> Tensor:
         """Read the captions that were not read before; the others come from memory, both in half precision."""
         keys = [
             tuple(row[:length]) for row, length in zip(words.tolist(), mask.sum(1).tolist(), strict=True)
         ]  # the words of a caption come first, then its end and padding
-        new = list(dict.fromkeys(key for key in keys if key and key not in self._kept))
-        found: dict[tuple[int, ...], Tensor] = {}
-        if new:
-            longest = max(map(len, new))
-            rows = torch.tensor([[*key, *[PAD] * (longest - len(key))] for key in new], device=words.device)
-            lengths = torch.tensor([len(key) for key in new], device=words.device)
-            read = self.read(rows, torch.arange(longest, device=words.device) < lengths.unsqueeze(1)).half().cpu()
-            for key, features in zip(new, read, strict=True):
-                found[key] = features[: len(key)].clone()
-                size = found[key].numel() * 2
-                if self._room >= size:
-                    self._room -= size
-                    self._kept[key] = found[key]
+        kept = self._memory.captions
+        new = list(dict.fromkeys(key for key in keys if key and key not in kept))
+        found: dict[Caption, Tensor] = {}
+        for rows, numbers, real in by_length(new, PART):
+            read = self.read(numbers.to(words.device), real.to(words.device)).half().cpu()
+            for at, features in zip(rows, read, strict=True):
+                found[new[at]] = features[: len(new[at])].clone()
+                self._memory.keep_caption(new[at], found[new[at]])
         out = torch.zeros(*words.shape, self.width, dtype=torch.float16)
         for row, key in enumerate(keys):
             if key:
-                out[row, : len(key)] = self._kept[key] if key in self._kept else found[key]
+                out[row, : len(key)] = kept[key] if key in kept else found[key]
         return out.to(words.device).float()
 
 
@@ -165,7 +175,7 @@ class ContextualWords(WordEncoderModule):
 
     def __init__(self, config: WordEncoderConfig, vocabulary: Vocabulary) -> None:
         super().__init__(config.width, frozen=config.pretrained, cache=config.cache)
-        self.vocabulary, self.weights = vocabulary, config.weights
+        self.vocabulary, self.weights, self.cache = vocabulary, config.weights, config.cache
         size = MaskedModelConfig(config.width, config.layers, config.heads)
         self.body = WordTransformer(size, vocabulary)
         self.body.requires_grad_(not self.frozen)
@@ -176,7 +186,8 @@ class ContextualWords(WordEncoderModule):
         if self.frozen:
             trained = MaskedLanguageModel.load(self.weights)
             self.body.copy_from(trained.body, self.vocabulary, trained.vocabulary)
-            self.forget()
+            words = hashlib.sha256("\n".join(self.vocabulary.words).encode()).hexdigest()
+            self._memory = shared_memory(f"{trained.name} {words}", self.cache)
 
     def read(self, words: Tensor, mask: Tensor) -> Tensor:
         """Run the transformer."""

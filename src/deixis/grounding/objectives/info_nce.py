@@ -66,6 +66,8 @@ class LanguageContrastOptions:
     """``lite``, the folder of a run of ``text/masked``, or ``hf:bert-base-uncased``."""
     seed: int = 0
     """Chooses the noun of each caption."""
+    captions: int | None = None
+    """Only the first so many captions of an image take part; None: all. Reading 26 variants of each is what costs."""
 
 
 class LanguageContrast(Objective):
@@ -81,6 +83,7 @@ class LanguageContrast(Objective):
         super().__init__()
         self.options, self.vocabulary = options, vocabulary
         self.table: NegativeTable | None = None
+        self._most = math.inf if options.captions is None else options.captions
         if options.negatives in ("plausible", "re-ranked"):
             self.table = self._negatives(data.train.examples)
             self._row = {caption: row for row, caption in enumerate(self.table.ids)}
@@ -118,6 +121,8 @@ class LanguageContrast(Objective):
         nouns = self._nouns(batch)  # (C, T)
         places = [
             choose_noun([at for at, noun in enumerate(row) if noun], name, self.options.seed)
+            if int(name.rsplit("#", 1)[1]) < self._most
+            else None
             for row, name in zip(nouns.tolist(), batch.caption_ids, strict=True)
         ]
         device = batch.words.device
@@ -147,6 +152,7 @@ class LanguageContrast(Objective):
             )
             for example in examples
             for number, caption in enumerate(example.captions)
+            if number < self._most
         ]
         wanted = NegativeOptions(options.negatives, options.candidates, options.keep)
         if processes() > 1 and dist.get_rank() > 0:

@@ -1,0 +1,91 @@
+"""Train and measure the rows of a table on Flickr8k's photos, and write the table into the docs.
+
+    python -m benchmarks.flickr8k --list
+    python -m benchmarks.flickr8k --table scan --threads 1
+    python -m benchmarks.flickr8k --table reir --rows reir-tsd reir-str --seeds 1
+    python -m benchmarks.flickr8k --table infoground --render
+
+Runs go to ``$DEIXIS_HOME/runs/flickr8k/ROW-sSEED`` and go on where they stopped; results, a small file each, lie in
+``benchmarks/flickr8k/results`` and are not made twice.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from rich.console import Console
+
+from benchmarks.flickr8k import render, results
+from benchmarks.flickr8k.tables import TABLES, Row, Table
+from benchmarks.flickr8k.work import Worker, finished, measure, run_folder
+from deixis.errors import DeixisError
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--table", nargs="+", choices=sorted(TABLES), default=[], help="which tables")
+    parser.add_argument("--rows", nargs="+", help="only these rows")
+    parser.add_argument("--seeds", nargs="+", type=int, help="only these seeds")
+    parser.add_argument("--threads", type=int, default=None)
+    parser.add_argument("--list", action="store_true", help="show tables and rows with what is done, and stop")
+    parser.add_argument("--dry-run", action="store_true", help="show what would be trained, and stop")
+    parser.add_argument("--render", action="store_true", help="train nothing: write the tables from the results")
+    options = parser.parse_args()
+    console = Console(stderr=True)
+    if options.list or not options.table:
+        for table in TABLES.values():
+            print(f"{table.name}: {table.title}")
+            for row in table.rows:
+                print(f"    {row.name:28} {state(row):30} {row.recipe}")
+        return 0
+    tables = [TABLES[name] for name in options.table]
+    try:
+        todo = missing(tables, options.rows, options.seeds)
+        if options.dry_run:
+            for _, row, seed in todo:
+                print(f"{row.name}-s{seed}: {command(row, seed)}")
+            return 0
+        worker = Worker(options.threads, console)
+        for table, row, seed in [] if options.render else todo:
+            result = measure(worker, table, row, seed, worker.run(row, seed))
+            results.save(result)
+            shown = ", ".join(f"{name} {100 * (result.value('bare', name) or 0):.1f}" for name in table.compared)
+            console.print(f"{row.name}-s{seed}: {shown}")
+        for table in tables:
+            render.write(table)
+    except DeixisError as error:
+        print(f"benchmarks: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+def missing(tables: list[Table], rows: list[str] | None, seeds: list[int] | None) -> list[tuple[Table, Row, int]]:
+    """Return what has no result yet: the first seed of every table, then the next; rows of one seed come last."""
+    wanted = [
+        (table, row, seed)
+        for table in tables
+        for row in table.rows
+        for seed in row.seeds
+        if (rows is None or row.name in rows) and (seeds is None or seed in seeds)
+    ]
+    wanted.sort(key=lambda entry: (len(entry[1].seeds) == 1, entry[2], tables.index(entry[0])))
+    return [entry for entry in wanted if results.load(entry[1].name, entry[2]) is None]
+
+
+def command(row: Row, seed: int) -> str:
+    """Return what a user types to train one row alone."""
+    return " ".join(["deixis train", row.recipe, f"size={row.size}", *row.overrides, f"seed={seed}"])
+
+
+def state(row: Row) -> str:
+    """Say which seeds of a row are measured, trained or missing."""
+    words = []
+    for seed in row.seeds:
+        done = results.load(row.name, seed) is not None
+        words.append(f"{seed}: {'measured' if done else 'trained' if finished(run_folder(row, seed)) else 'not run'}")
+    return ", ".join(words)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

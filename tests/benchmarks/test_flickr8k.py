@@ -1,0 +1,131 @@
+"""The runner of tables: rows exist as recipes, results come back as written, differences are those of photos."""
+
+from __future__ import annotations
+
+import json
+import random
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from benchmarks.flickr8k import __main__ as runner
+from benchmarks.flickr8k import render, results
+from benchmarks.flickr8k.results import Result
+from benchmarks.flickr8k.tables import TABLES, Row, Table
+from benchmarks.flickr8k.work import recipe_of
+from deixis.errors import BadFileError, DeixisError
+
+PHOTOS = 40
+A = Row("a", "grounding/scan:scan", "first", paper={"any-box R@1": 20.0})
+B = Row("b", "grounding/scan", "second", against="a", paper={"any-box R@1": 31.5})
+C = Row("c", "grounding/scan:code", "third", against="a")
+TABLE = Table("t", "A table", "phrases", (A, B, C), "a paper", ("any-box R@1",), ("any-box R@1",), page="page.md")
+
+
+def result(row: str, seed: int, hits: list[int]) -> Result:
+    samples = {variant: {"any-box R@1": hits} for variant in ("bare", "prior")}
+    return Result(row, seed, "r", (), "val", "p", "lite", 10, 1.0, [10] * len(hits), samples)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    rng = random.Random(0)
+    for seed in (1, 2, 3):
+        base = [rng.randint(0, 4) for _ in range(PHOTOS)]
+        results.save(result("a", seed, base), tmp_path)
+        results.save(result("b", seed, [hits + 2 for hits in base]), tmp_path)  # every photo gains two of its ten
+    return tmp_path
+
+
+@pytest.mark.parametrize("table", TABLES.values(), ids=TABLES)
+def test_every_row_is_a_recipe_and_is_compared_with_a_row_of_its_table(table: Table) -> None:
+    names = [row.name for row in table.rows]
+    assert len(set(names)) == len(names)
+    for row in table.rows:
+        assert row.against is None or row.against in names
+        assert row.of is None or row.of in names
+        recipe = recipe_of(row, 7)
+        assert recipe.seed == 7
+        assert recipe.validation.kind == table.kind
+
+
+@pytest.mark.parametrize("name", ["scan", "infoground", "reir"])
+def test_rows_of_a_table_have_the_same_budget_and_data(name: str) -> None:
+    recipes = [recipe_of(row, 1) for row in TABLES[name].rows]
+    assert len({(r.stages[-1].epochs, r.stages[-1].batch, r.stages[-1].optimizer, r.precision) for r in recipes}) == 1
+    assert len({repr(r.data) for r in recipes}) == 1
+
+
+def test_a_result_comes_back_as_it_was(tmp_path: Path) -> None:
+    one = result("a", 1, [3, 0, 5])
+    results.save(one, tmp_path)
+    back = results.load("a", 1, tmp_path)
+    assert back is not None
+    assert back.value("bare", "any-box R@1") == pytest.approx(8 / 30)
+    assert back.value("bare", "unknown") is None
+    assert results.load("a", 2, tmp_path) is None
+    (tmp_path / "a-s2.json").write_text('{"row": 1}')
+    with pytest.raises(BadFileError, match=r"a-s2\.json"):
+        results.load("a", 2, tmp_path)
+
+
+def test_a_gain_of_every_photo_has_an_interval_of_no_width(folder: Path) -> None:
+    a, b = render.found(A, folder), render.found(B, folder)
+    gap = render.difference(b, a, "bare", "any-box R@1")
+    assert gap is not None
+    assert (gap.value, gap.low, gap.high) == pytest.approx((0.2, 0.2, 0.2))
+    assert render.difference(b[:1], a[1:], "bare", "any-box R@1") is None  # no seed in common
+
+
+def test_the_table_says_what_was_not_run_and_what_the_paper_has(folder: Path) -> None:
+    text = render.markdown(TABLE, folder)
+    means = [results.load("a", seed, folder).value("bare", "any-box R@1") for seed in (1, 2, 3)]  # type: ignore[union-attr]
+    assert f"{100 * sum(means) / 3:.1f} ±" in text  # type: ignore[arg-type]
+    assert "| third |  | not run |" in text
+    assert "**+20.0 [+20.0, +20.0]**" in text
+    assert "R@1 +11.50" in text
+
+
+def test_results_over_other_photos_are_not_compared(folder: Path) -> None:
+    results.save(replace(result("c", 1, [1]), photos="others"), folder)
+    with pytest.raises(DeixisError, match="different photos"):
+        render.markdown(TABLE, folder)
+
+
+def test_the_table_is_written_between_its_marks(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("before\n<!-- table t -->\nold\n<!-- end t -->\nafter\n")
+    render.write(TABLE, tmp_path)
+    text = page.read_text()
+    assert text.startswith("before\n<!-- table t -->\n`python -m benchmarks.flickr8k --table t`")
+    assert text.endswith("<!-- end t -->\nafter\n")
+    assert "old" not in text
+    page.write_text("nothing")
+    with pytest.raises(DeixisError, match="no place"):
+        render.write(TABLE, tmp_path)
+
+
+def test_the_first_seed_of_every_row_comes_first_and_what_is_done_is_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(results.load, "__defaults__", (tmp_path,))
+    results.save(result("b", 1, [1]), tmp_path)
+    rare = replace(C, seeds=(1,))
+    todo = runner.missing([replace(TABLE, rows=(rare, A, B))], None, None)
+    assert [(row.name, seed) for _, row, seed in todo] == [("a", 1), ("a", 2), ("b", 2), ("a", 3), ("b", 3), ("c", 1)]
+
+
+def test_a_dry_run_prints_the_commands(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(results.load, "__defaults__", (Path("/nonexistent"),))
+    monkeypatch.setattr(sys, "argv", ["flickr8k", "--table", "reir", "--rows", "reir-tsd", "--seeds", "2", "--dry-run"])
+    assert runner.main() == 0
+    assert capsys.readouterr().out == "reir-tsd-s2: deixis train grounding/reir:tsd size=cpu seed=2\n"
+
+
+def test_committed_results_are_small_and_over_the_same_photos() -> None:
+    files = sorted(results.FOLDER.glob("*.json"))
+    assert sum(file.stat().st_size for file in files) < 4 * 2**20
+    phrases = [json.loads(file.read_text()) for file in files]
+    assert len({data["photos"] for data in phrases if data["counts"]}) <= 1
