@@ -1,0 +1,218 @@
+"""Each method on a few real photos, through the real training entry point: it learns what it says it learns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+
+from deixis.captioning.objectives.base import Context
+from deixis.errors import DeixisError
+from deixis.training.dataset import TrainingData
+from deixis.training.models import load
+from deixis.training.recipe_files import load_recipe
+from deixis.training.run import Run
+from deixis.training.train import train
+
+pytestmark = pytest.mark.recipe
+LoadData = Callable[..., TrainingData]
+
+
+@pytest.fixture(scope="module")
+def tiny(photos: Path, store: Path) -> list[str]:
+    """Overrides that make any captioning recipe a matter of seconds."""
+    return [
+        "size=cpu",
+        f"data.dataset={photos}",
+        f"data.store={store}",
+        "data.regions=12",
+        "data.min_count=2",
+        "precision=float32",
+        "model.width=48",
+        "model.encoder.dropout=0.1",
+        "model.decoder.word_dropout=0.1",
+        "model.decoder.output_dropout=0.1",
+        "log_every=1",
+        "validation.samples=0",
+    ]
+
+
+def run(recipe: str, path: Path, *overrides: str) -> list[dict[str, float]]:
+    """Train and return what was logged of every step."""
+    train(load_recipe(f"captioning/{recipe}", overrides), path, threads=1, tensorboard=False)
+    return [entry for entry in Run(path).entries() if "loss" in entry]
+
+
+def point(epochs: int, lr: float = 3e-3) -> list[str]:
+    """The second stage alone, for so many epochs."""
+    return [
+        "begin_at=point",
+        f"stages.point.epochs={epochs}",
+        "stages.point.batch=8",
+        f"stages.point.optimizer.lr={lr}",
+        "stages.point.schedule={kind: constant}",
+        f"validation.every={epochs}",
+    ]
+
+
+def mean(entries: list[dict[str, float]], name: str) -> float:
+    return sum(entry[name] for entry in entries) / len(entries)
+
+
+@pytest.fixture(scope="module")
+def baseline(tiny: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A young captioner that the methods go on from."""
+    path = tmp_path_factory.mktemp("runs") / "baseline"
+    stage = ["stages.words.epochs=10", "stages.words.batch=8", "stages.words.optimizer.lr=5e-3", "validation.every=10"]
+    losses = run("baseline", path, *tiny, *stage, "stages.words.schedule={kind: constant}")
+    assert mean(losses[-4:], "loss") < 0.75 * mean(losses[:4], "loss")
+    return path
+
+
+@pytest.fixture(scope="module")
+def teacher(tiny: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A young matcher that knows more words than the captioner."""
+    path = tmp_path_factory.mktemp("runs") / "pos-scan"
+    data = [text for text in tiny if text.startswith("data.") and "min_count" not in text]
+    stage = ["stages.matching.epochs=6", "stages.matching.batch=16", "stages.matching.optimizer.lr=2e-3"]
+    overrides = ["size=cpu", *data, *stage, "data.min_count=1", "model.width=48", "validation.every=6"]
+    train(load_recipe("grounding/scan", overrides), path, threads=1, tensorboard=False)
+    return path
+
+
+def test_cyclical_localizer_beats_chance(tiny: list[str], baseline: Path, small_data: LoadData, tmp_path: Path) -> None:
+    losses = run("cyclical", tmp_path / "run", *tiny, *point(12), f"start_from={baseline}")
+    assert mean(losses[-4:], "reconstruction") < 0.8 * mean(losses[:4], "reconstruction")
+    measured = [entry["validation"] for entry in Run(tmp_path / "run").entries() if "validation" in entry]
+    assert {"localizer_accuracy", "decoder_accuracy"} <= set(measured[-1])  # logged, although nothing learns from boxes
+    names = load(str(tmp_path / "run")).model.state_dict()
+    assert not [name for name in names if "localizer" in name]  # what answers never has it
+    assert measured[-1]["localizer_accuracy"] > chance(small_data(True))
+
+
+def chance(data: TrainingData) -> float:
+    """How often a region drawn at random is right, on the validation images."""
+    from deixis.captioning.objectives.targets import word_targets
+
+    assert data.annotated is not None
+    batch = data.annotated.batch(range(len(data.annotated)))
+    assert batch.phrase_boxes is not None
+    boxed = batch.phrase_boxes.mask.any(1)
+    right = word_targets(batch, "chance").positive()[boxed].float().sum(1)
+    counts = batch.regions.mask[batch.image_of[batch.phrases.caption[boxed]]].sum(1)  # type: ignore[union-attr]
+    return float((right / counts).mean())
+
+
+@pytest.mark.parametrize("keep", ["memory", "disk"])
+def test_distillation_moves_attention_towards_the_teacher(
+    keep: str, tiny: list[str], baseline: Path, teacher: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DEIXIS_HOME", str(tmp_path / "home"))
+    options = [f"stages.point.objectives.distillation.{part}" for part in (f"teacher={teacher}", f"keep={keep}")]
+    options.append("stages.point.objectives.distillation.weight=1.0")
+    losses = run("pos-scan:distilled", tmp_path / "run", *tiny, *point(4), *options, f"start_from={baseline}")
+    assert mean(losses[-4:], "distillation") < 0.8 * mean(losses[:4], "distillation")
+    kept = list((tmp_path / "home" / "teachers").glob("*.safetensors"))
+    assert len(kept) == (keep == "disk")
+    if keep == "disk":  # the next run reads it
+        before = kept[0].stat().st_mtime_ns
+        run("pos-scan:distilled", tmp_path / "next", *tiny, *point(1), *options, f"start_from={baseline}")
+        assert kept[0].stat().st_mtime_ns == before
+
+
+@pytest.mark.parametrize("grounder", [False, True])
+def test_self_critical_training_raises_the_reward(
+    grounder: bool, tiny: list[str], baseline: Path, teacher: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DEIXIS_HOME", str(tmp_path / "home"))
+    stage = ["begin_at=reward", "stages.reward.epochs=8", "stages.reward.batch=8", "stages.reward.optimizer.lr=2e-3"]
+    stage.append("validation.every=8")
+    if grounder:
+        stage.append(f"stages.reward.objectives.self_critical.grounders={{{teacher}: 1.0}}")
+    recipe = "pos-scan" if grounder else "pos-scan:none-cider"
+    losses = run(recipe, tmp_path / "run", *tiny, *stage, f"start_from={baseline}")
+    assert mean(losses[-8:], "reward") > 1.15 * mean(losses[:8], "reward")
+    assert len(list((tmp_path / "home" / "frequencies").iterdir())) == 1  # counted once, for the next run too
+
+
+@pytest.mark.parametrize("state", ["separate", "shared"])
+def test_branches_learn_from_a_soft_baseline(state: str, tiny: list[str], baseline: Path, tmp_path: Path) -> None:
+    option = f"model.attention.language_state={state}"
+    decoder = "model.decoder={form: cyclical, word_dropout: 0.1, output_dropout: 0.1}"
+    losses = run("distributed", tmp_path / "run", *tiny, decoder, *point(4), option, f"start_from={baseline}")
+    first = [entry for entry in Run(baseline).entries() if "loss" in entry]
+    assert losses[0]["cross_entropy"] < mean(first[:4], "loss")  # four copies say what their one original says
+    assert mean(losses[-4:], "cross_entropy") < mean(losses[:4], "cross_entropy")
+    model = load(str(tmp_path / "run")).model
+    assert model.active_branches == 4
+    assert int(model.decoder.attention.joined) == 4  # type: ignore[union-attr,arg-type]
+
+
+def test_everything_at_once(tiny: list[str], baseline: Path, teacher: Path, tmp_path: Path) -> None:
+    options = [f"stages.point.objectives.distillation.teacher={teacher}", "stages.reward.epochs=2"]
+    options += [f"stages.reward.objectives.self_critical.grounders={{{teacher}: 1.0}}", "stages.reward.batch=8"]
+    losses = run("combined", tmp_path / "run", *tiny, *point(4), *options, f"start_from={baseline}")
+    pointing = [entry for entry in losses if entry["stage"] == "point"]  # type: ignore[comparison-overlap]
+    assert len(pointing) == 16
+    for name in ("cross_entropy", "reconstruction", "distillation"):
+        assert mean(pointing[-4:], name) < mean(pointing[:4], name), name
+    assert all("reward" in entry for entry in losses[16:])
+
+
+def test_human_boxes_as_regions_need_supervision(tiny: list[str], photos: Path, classes: Path, tmp_path: Path) -> None:
+    from deixis.data.open import open_dataset
+    from deixis.training.truth_store import write_truth_store
+
+    names = str(classes / "flickr30k_classes_480.txt")
+    truth = write_truth_store(open_dataset(photos), tmp_path / "truth", names)
+    own = [text for text in tiny if "data.store" not in text] + [f"data.store={truth.path}", f"data.classes={names}"]
+    with pytest.raises(DeixisError, match="human boxes"):
+        run("baseline", tmp_path / "weak", *own)
+    losses = run("perfect-detector:cyclical", tmp_path / "run", *own, *point(3))
+    assert mean(losses[-4:], "loss") < mean(losses[:4], "loss")
+
+
+def test_the_biased_detector_stays_as_its_stage_left_it(tiny: list[str], classes: Path, tmp_path: Path) -> None:
+    options = [f"data.classes={classes / 'flickr30k_classes_480.txt'}", "stages.detector.epochs=4"]
+    options += ["stages.detector.batch=8", "stages.words.epochs=1", "stages.words.batch=8", "validation.every=9"]
+    detector = run("biased-detector", tmp_path / "detector", *tiny, *options, "end_at=detector")
+    assert mean(detector[-4:], "region_classification") < mean(detector[:4], "region_classification")
+    again = ["begin_at=words", "end_at=words", f"start_from={tmp_path / 'detector'}"]
+    run("biased-detector", tmp_path / "words", *tiny, *options, *again)
+    before, after = (load(str(tmp_path / name)).model.state_dict() for name in ("detector", "words"))
+    for name, value in before.items():
+        same = name.startswith(("encoder.detector", "encoder.classifier"))
+        if same or name == "decoder.output.weight":
+            assert torch.equal(value, after[name]) is same, name
+
+
+def test_a_step_measures_where_cyclical_looks(small_data: LoadData) -> None:
+    """The hits of the localizer by hand: the most attended region against the boxes of the word."""
+    from deixis.captioning import Captioner, CaptionerConfig
+    from deixis.captioning.objectives import Cyclical
+    from deixis.geometry import iou
+    from deixis.training.stage import input_sizes
+
+    data = small_data(True)
+    torch.manual_seed(3)
+    model = Captioner(CaptionerConfig(width=16), input_sizes(data.store, data.vocabulary)).eval()
+    objective = Cyclical(model)
+    batch = data.train.batch(range(2))
+    hits = objective.hits(Context(model, batch))["localizer_accuracy"]
+    attention = objective.localize(model, model.encode(batch.regions), batch, batch.words).regions
+    expected = []
+    phrases, boxes = batch.phrases, batch.phrase_boxes
+    assert phrases is not None
+    assert boxes is not None
+    for at in range(len(phrases.caption)):
+        own = boxes.boxes[at][boxes.mask[at]]
+        if not len(own):
+            continue
+        caption = int(phrases.caption[at])
+        best = int(attention[caption, phrases.head[at]].argmax())
+        region = batch.regions.boxes[batch.image_of[caption], best]
+        expected.append(bool((iou(region[None], own, plus_one=True) > 0.5).any()))
+    assert hits.tolist() == expected
+    assert 0 < sum(expected) < len(expected)
