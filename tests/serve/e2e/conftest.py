@@ -1,0 +1,126 @@
+"""A real server in this process and a real browser before it.
+
+``make test`` skips these tests where no Chromium is installed; with ``DEIXIS_BROWSER=required`` (CI) that is a failure.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+import uvicorn
+from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+
+from deixis.answering.load import Deixis, load
+from deixis.serve.app import make_app
+from deixis.serve.guard import Access
+from deixis.serve.run import address_of, listen
+from deixis.serve.service import Service
+
+FLAGS = [
+    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+    "--disable-component-update", "--disable-sync",
+]  # fmt: skip
+PATIENCE = 60_000  # milliseconds: a busy machine must not fail a test
+
+
+def find_browser() -> str | None:
+    """Return the Chromium to drive."""
+    chosen = os.environ.get("DEIXIS_CHROMIUM")
+    names = ("chromium", "chromium-browser", "google-chrome")
+    return chosen or next((found for name in names if (found := shutil.which(name))), None)
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    path = find_browser()
+    if path is None:
+        if os.environ.get("DEIXIS_BROWSER") == "required":
+            pytest.fail("these tests must run here (DEIXIS_BROWSER=required), but there is no Chromium")
+        pytest.skip("needs Chromium: install it (Debian: apt-get install chromium) or set DEIXIS_CHROMIUM")
+    with sync_playwright() as playwright:
+        launched = playwright.chromium.launch(executable_path=path, args=FLAGS)
+        yield launched
+        launched.close()
+
+
+def _served(service: Service, access: Access) -> Iterator[str]:
+    listening = listen("127.0.0.1", 0)
+    config = uvicorn.Config(make_app(service, access), log_level="warning", timeout_graceful_shutdown=1)
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
+    thread.start()
+    yield address_of(listening, "127.0.0.1")
+    server.should_exit = True
+    thread.join(10)
+
+
+@pytest.fixture(scope="session")
+def server(model: Deixis, bundle: Path) -> Iterator[str]:
+    """The address of a server with two models, each with two methods."""
+    other = load(bundle)
+    other.name = "other"
+    yield from _served(Service({"small": model, "other": other}), Access(hosts=frozenset({"127.0.0.1"})))
+
+
+@pytest.fixture
+def guarded_server(model: Deixis) -> Iterator[str]:
+    """The address of a server that asks for a token."""
+    yield from _served(Service({"small": model}), Access("s3cret-token"))
+
+
+@dataclass
+class Visit:
+    """A page that someone has opened, and everything its console complained about."""
+
+    page: Page
+    complaints: list[str] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, context: BrowserContext, address: str) -> Visit:
+        context.set_default_timeout(PATIENCE)
+        visit = cls(context.new_page())
+        visit.page.on("console", lambda said: visit.complaints.append(said.text) if said.type == "error" else None)
+        visit.page.on("pageerror", lambda error: visit.complaints.append(str(error)))
+        visit.page.goto(address)
+        return visit
+
+    def ready(self) -> Visit:
+        self.page.wait_for_selector("html[data-ready]")
+        return self
+
+    def choose(self, file: Path) -> Visit:
+        self.page.set_input_files("#file", str(file))
+        return self
+
+    @property
+    def sentence(self) -> str:
+        """What the first panel says, once it says it."""
+        self.page.wait_for_selector(".panel[aria-busy=false] .sentence:has(.word)")
+        return self.page.inner_text(".panel >> nth=0 >> .sentence").replace("\xa0", " ")
+
+    def lit(self, panel: int = 0) -> dict[str, list[str]]:
+        """What is lit up in a panel: keys of words, boxes and lines of the lists."""
+        script = """panel => {
+            const of = selector => [...panel.querySelectorAll(selector)].map(found => found.dataset.key).sort();
+            return {words: of('.sentence .lit'), boxes: of('svg .lit'), lines: of('li.lit')};
+        }"""
+        found: dict[str, list[str]] = self.page.locator(".panel").nth(panel).evaluate(script)
+        return found
+
+
+@pytest.fixture
+def context(browser: Browser) -> Iterator[BrowserContext]:
+    opened = browser.new_context(viewport={"width": 1200, "height": 900})
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def visit(context: BrowserContext, server: str) -> Visit:
+    return Visit.of(context, server).ready()
