@@ -48,6 +48,8 @@ class Clip:
     """Seconds, found by walking through the packets where the file does not say."""
     rotation: int
     """Degrees counterclockwise, a multiple of 90, by which the stored frames are turned to be upright."""
+    codec: str = ""
+    """The decoder's name, such as ``h264``."""
 
 
 def read_clip(path: str | Path) -> Clip:
@@ -55,7 +57,7 @@ def read_clip(path: str | Path) -> Clip:
     path = Path(path)
     with _opened(path) as (container, stream):
         duration = _declared_duration(container, stream)
-        rotation = 0
+        rotation, codec = 0, str(stream.codec_context.name)
         width, height = _size(stream, path)
         for frame in container.decode(stream):
             rotation, width, height = _rotation(frame), frame.width, frame.height
@@ -66,7 +68,7 @@ def read_clip(path: str | Path) -> Clip:
         duration = _walked_duration(path)
     if rotation % 180:
         width, height = height, width
-    return Clip(path, (width, height), duration, rotation)
+    return Clip(path, (width, height), duration, rotation, codec)
 
 
 def sample_times(start: float, end: float, count: int) -> tuple[float, ...]:

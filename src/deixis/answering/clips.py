@@ -8,11 +8,11 @@ is made to say that sentence, or where the grounder finds the word's phrase, and
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 from torch import Tensor
@@ -29,7 +29,7 @@ from deixis.errors import DeixisError
 from deixis.regions.tasks import join_frames
 from deixis.text.chunker import chunk
 from deixis.types import Box, GroundedCaption, GroundedPhrase, GroundedWord, Regions
-from deixis.video import read_clip, sample_frames
+from deixis.video import Clip, read_clip, sample_frames
 
 if TYPE_CHECKING:
     from deixis.answering.bundle import Method
@@ -75,9 +75,8 @@ def caption_clip(
     segments: Sequence[Segment] | str | Path | None = None,
     every: float | None = None,
     name: str | None = None,
-    progress: Callable[[int, int], None] | None = None,
     options: ClipOptions | None = None,
-    **changes: object,
+    **changes: Any,
 ) -> list[GroundedCaption]:
     """Return a grounded sentence for each segment of a clip, in order of time.
 
@@ -87,32 +86,36 @@ def caption_clip(
         segments: Starts and ends in seconds, or a file with them (:func:`deixis.answering.segments.read_segments`).
         every: Cut the clip every so many seconds instead.
         name: What the captions call the clip; its path by default.
-        progress: Called with how many segments are done, and how many there are.
         options: How to caption; single options may also be given by name, such as ``beam=1``.
 
     Raises:
         BadFileError: The clip or the file of segments cannot be read.
         DeixisError: A segment lies outside the clip, or an option cannot be.
     """
-    chosen = _options(options, changes)
-    method = _method(model, chosen)
-    path = Path(clip)
-    facts = read_clip(path)
+    facts = read_clip(clip)
     if isinstance(segments, str | Path):
-        segments = read_segments(segments, path)
-    stretches = choose_segments(facts.duration, segments, every, clip=str(path))
-    found: list[GroundedCaption] = []
-    for number, (start, end) in enumerate(stretches):
-        pictures, times = sample_frames(path, start, end, chosen.frames)
+        segments = read_segments(segments, clip)
+    wanted = choose_segments(facts.duration, segments, every, clip=str(clip))
+    return list(caption_segments(model, facts, wanted, name=name, options=_options(options, changes)))
+
+
+def caption_segments(
+    model: Deixis,
+    clip: Clip,
+    segments: Sequence[Segment],
+    *,
+    name: str | None = None,
+    options: ClipOptions = ClipOptions(),  # noqa: B008 - frozen
+) -> Iterator[GroundedCaption]:
+    """Yield the grounded sentences of segments that lie inside a clip, one by one."""
+    method = _method(model, options)
+    for start, end in segments:
+        pictures, times = sample_frames(clip.path, start, end, options.frames)
         different = {id(picture): picture for picture in pictures}  # a slow clip shows one frame at several times
         seen = dict(zip(different, model.regions(list(different.values())), strict=True))
-        text, score, words = _tell(model, [seen[id(picture)] for picture in pictures], method, chosen)
-        found.append(
-            GroundedCaption(name or str(path), facts.size, text, words, score, model.name, (start, end), times)
-        )
-        if progress is not None:
-            progress(number + 1, len(stretches))
-    return found
+        text, score, words = _tell(model, [seen[id(picture)] for picture in pictures], method, options)
+        called = name or str(clip.path)
+        yield GroundedCaption(called, clip.size, text, words, score, model.name, (start, end), times)
 
 
 def learned_from_clips(loaded: LoadedModel) -> bool:
@@ -122,7 +125,7 @@ def learned_from_clips(loaded: LoadedModel) -> bool:
     return int(frames) > 1 or (isinstance(encoder, Mapping) and encoder.get("map") == "frames")
 
 
-def _options(options: ClipOptions | None, changes: Mapping[str, object]) -> ClipOptions:
+def _options(options: ClipOptions | None, changes: Mapping[str, Any]) -> ClipOptions:
     known = {name: getattr(options or ClipOptions(), name) for name in ClipOptions.__dataclass_fields__}
     for name in changes:
         if name not in known:
@@ -233,7 +236,15 @@ def _looked(looks: _Looks, word: int, model: Deixis, *, branches: bool) -> Candi
     weights, boxes = looks.weights[:, word], looks.boxes
     everyone = torch.ones(len(weights), dtype=torch.bool)
     all_here = torch.ones(len(boxes), dtype=torch.bool)
-    where = point(weights, everyone, boxes, all_here, torch.zeros(len(boxes)), model.card.pointing, branches=branches)
+    where = point(
+        weights,
+        everyone,
+        boxes,
+        all_here,
+        torch.zeros(len(boxes), dtype=torch.long),
+        model.card.pointing,
+        branches=branches,
+    )
     mean = weights.mean(0)  # (n,)
     order = mean.argsort(descending=True, stable=True)[:CANDIDATES]
     found = {where.boxes[0]: where.score}

@@ -31,6 +31,7 @@ class Entry:
 
 COMMANDS: dict[str, Entry] = {
     "caption": Entry("deixis.cli.caption:caption", USE, "Caption photos, with a box for every thing that is named."),
+    "video": Entry("deixis.cli.video:video", USE, "Caption a clip, with boxes that follow what is named."),
     "serve": Entry("deixis.cli.serve:serve", USE, "Show the page and answer programs over HTTP."),
     "export": Entry("deixis.cli.export:export", USE, "Write answers for other tools: COCO, Label Studio, FiftyOne, …"),
     "ground": Entry("deixis.cli.ground:ground", USE, "Find phrases in a photo: boxes, or that they are not there."),

@@ -100,10 +100,12 @@ def build_model(recipe: Recipe, data: TrainingData) -> tuple[nn.Module, ModelCon
     """Return the model of a recipe, and what its folder will say of it."""
     store = data.store
     sizes = input_sizes(store, data.vocabulary)
+    frames = _frames(data)
+    settings = {**store.header.settings, **({"frames": frames} if frames > 1 else {})}
     config = ModelConfig(
         recipe=recipe,
         fingerprint=store.fingerprint,
-        extractor=dict(store.header.settings),
+        extractor=settings,
         sizes=asdict(sizes),
         classes=data.classes,
     )
@@ -112,6 +114,14 @@ def build_model(recipe: Recipe, data: TrainingData) -> tuple[nn.Module, ModelCon
     if start is not None:  # what a new model takes over from others; a loaded one carries it in its own weights
         start()
     return model, config
+
+
+def _frames(data: TrainingData) -> int:
+    """Return how many frames the first training example has: 1 for a photo. Who answers about clips wants to know."""
+    if not data.train.examples:
+        return 1
+    frame = data.train.source.regions([data.train.examples[0].id]).frame
+    return int(frame.max()) + 1 if frame.numel() else 1
 
 
 def load_model(folder: Path) -> tuple[nn.Module, Vocabulary, ModelConfig]:
