@@ -1,0 +1,111 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from deixis.answering.label import groundable
+from deixis.answering.load import load
+from deixis.cli.main import app
+from deixis.text.chunker import chunk
+from deixis.types import GroundedPhrases, Phrase, Sentence
+
+PHOTOS = Path(__file__).parents[2] / "examples" / "photos"
+
+
+def call(*arguments: str | Path, code: int = 0) -> str:
+    done = CliRunner().invoke(app, ["label", *map(str, arguments)], catch_exceptions=False)
+    assert done.exit_code == code, done.output
+    return done.stdout
+
+
+def test_drafts_in_our_own_form_the_doubtful_first(small_bundle: Path, tmp_path: Path) -> None:
+    out = tmp_path / "labels.jsonl"
+    facts = json.loads(call(PHOTOS, "-o", out, "--format", "json", "--model", small_bundle, "--json"))
+    answers = [GroundedPhrases.from_json(json.loads(line)) for line in out.read_text().splitlines()]
+    assert {answer.image for answer in answers} == {"astronaut.jpg", "chelsea.jpg", "coffee.jpg"}
+    assert (facts["photos"], facts["captions"], facts["failed"]) == (3, 3, 0)
+    assert facts["phrases"] == sum(len(answer.phrases) for answer in answers)
+    for answer in answers:
+        assert answer.sentence is not None
+        for phrase in answer.phrases:
+            assert answer.sentence[phrase.start : phrase.end] == phrase.text
+    least = [min(phrase.score * phrase.found for phrase in answer.phrases) for answer in answers]
+    assert least == sorted(least)
+    assert not list(tmp_path.glob(".*")), "what is done leaves nothing behind"
+
+
+def test_coco_and_label_studio(small_bundle: Path, tmp_path: Path) -> None:
+    call(PHOTOS, "-o", tmp_path / "coco.json", "--model", small_bundle)
+    coco = json.loads((tmp_path / "coco.json").read_text())
+    assert {image["file_name"] for image in coco["images"]} == {"astronaut.jpg", "chelsea.jpg", "coffee.jpg"}
+    assert all(0 <= note["score"] <= 1 for note in coco["annotations"])
+    call(
+        PHOTOS,
+        "-o",
+        tmp_path / "tasks.json",
+        "--format",
+        "labelstudio",
+        "--model",
+        small_bundle,
+        "--prefix",
+        "http://x/",
+    )
+    tasks = json.loads((tmp_path / "tasks.json").read_text())
+    assert {task["data"]["image"] for task in tasks} == {
+        f"http://x/{name}" for name in ("astronaut.jpg", "chelsea.jpg", "coffee.jpg")
+    }
+    assert "<RectangleLabels" in (tmp_path / "tasks.config.xml").read_text()
+
+
+def test_a_stopped_command_goes_on(small_bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    out = tmp_path / "labels.json"
+    from deixis.answering import label
+
+    real, asked = label.Deixis.ground_sentences, []
+
+    def dies(self: object, seen: object, sentences: list[Sentence], *, name: str) -> list[GroundedPhrases]:
+        if len(asked) == 2:
+            raise KeyboardInterrupt
+        asked.append(name)
+        return real(self, seen, sentences, name=name)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(label.Deixis, "ground_sentences", dies)
+    done = CliRunner().invoke(app, ["label", str(PHOTOS), "-o", str(out), "--model", str(small_bundle)])
+    assert done.exit_code != 0
+    assert not out.exists()
+    drafts = tmp_path / ".labels.json.drafts.jsonl"
+    assert len(drafts.read_text().splitlines()) == 2
+    asked.clear()
+
+    def counts(self: object, seen: object, sentences: list[Sentence], *, name: str) -> list[GroundedPhrases]:
+        asked.append(name)
+        return real(self, seen, sentences, name=name)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(label.Deixis, "ground_sentences", counts)
+    call(PHOTOS, "-o", out, "--model", small_bundle)
+    assert len(asked) == 1
+    assert len(json.loads(out.read_text())["images"]) == 3
+    assert not drafts.exists()
+
+
+def test_a_photo_that_is_missing_does_not_stop_the_others(small_bundle: Path, tmp_path: Path) -> None:
+    (tmp_path / "coffee.jpg").symlink_to(PHOTOS / "coffee.jpg")
+    lines = [{"file_name": "coffee.jpg", "text": "A cup on a table."}, {"file_name": "gone.jpg", "text": "A cat."}]
+    (tmp_path / "metadata.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    facts = json.loads(call(tmp_path, "-o", tmp_path / "out" / "l.json", "--model", small_bundle, "--json", code=2))
+    assert (facts["photos"], facts["phrases"], facts["failed"]) == (1, 2, 1)
+
+
+def test_which_phrases_are_looked_for(small_bundle: Path) -> None:
+    words = load(small_bundle).words
+    plain = Sentence("He sees a cup in front of it.", chunk("He sees a cup in front of it.", words).tokens)
+    found = groundable(plain, words)
+    assert [found.phrase_text(phrase) for phrase in found.phrases] == ["a cup"]
+    marked = Sentence("A cup of coffee", chunk("A cup of coffee", words).tokens)
+    given = Sentence(marked.text, marked.tokens, (Phrase(0, 2), Phrase(3, 4, visual=False)))
+    assert [given.phrase_text(phrase) for phrase in groundable(given, words).phrases] == ["A cup"]
+    unseen = Sentence(marked.text, marked.tokens, (Phrase(0, 2, visual=False),))
+    assert groundable(unseen, words).phrases == ()

@@ -1,0 +1,25 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+
+from deixis.answering.photos import read_photo
+from deixis.answering.stored import as_stored
+from deixis.regions.lite import LiteExtractor
+from deixis.regions.store import RegionStore
+from deixis.regions.writer import write_store
+
+PHOTO = Path(__file__).parents[2] / "examples" / "photos" / "coffee.jpg"
+
+
+def test_fresh_regions_are_what_a_store_gives_back(tmp_path: Path) -> None:
+    extractor = LiteExtractor.load()
+    fresh = extractor.extract([read_photo(PHOTO)], max_regions=30)[0]
+    for dense in (False, True):
+        path = tmp_path / f"store-{dense}"
+        write_store(path, [("coffee", fresh)], ["coffee"], extractor.fingerprint, {"extractor": "lite"}, dense=dense)
+        stored, made = RegionStore.open(path).get("coffee"), as_stored(fresh, dense=dense)
+        for name in ("boxes", "features", "objectness", "regionness", "class_probs", "word_probs", "feature_map"):
+            assert torch.equal(getattr(stored, name), getattr(made, name)), name
+    assert int((as_stored(fresh).word_probs > 0).sum(1).max()) <= 16  # type: ignore[operator]
