@@ -16,12 +16,12 @@ COLUMNS = (
 
 
 def table(answers: Sequence[Answer]) -> str:
-    """Return CSV with a header. Numbers keep all their digits; what does not apply is empty.
+    """Return CSV (RFC 4180) with a header. Numbers keep all their digits; what does not apply is empty.
 
     Texts stand as they are: whoever opens a table of hostile file names in a spreadsheet should import it as text.
     """
     out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
+    writer = csv.writer(out)
     writer.writerow(COLUMNS)
     for answer in answers:
         caption = answer if isinstance(answer, GroundedCaption) else None
