@@ -3,10 +3,12 @@
     python benchmarks/clip_chance.py MODEL CLIPS [--store STORE] [--split val] [--draws 20] [--json]
 
 MODEL is a captioner, CLIPS a dataset in ActivityNet-Entities form (``deixis data clips`` makes one), STORE its regions.
-The model captions every segment; then the boxes of its words are replaced, frame by frame, by a region drawn at
-random (mean of the draws), by the best-scored region, by the whole frame, and by the region that fits the truth best,
-which is the bound of these regions. Grounding F1 over frames is that of ``deixis score`` for clips; attention accuracy
-is measured on the reference sentences in the same way. All in per cent.
+The model captions every segment, its words pointing at the region they look at most (as GVD is measured), at the box
+around the best few, or at the region that all weights agree on (``Pointing`` in deixis.captioning.answer). Then the
+boxes of its words are replaced, frame by frame, by a region drawn at random (mean of the draws), by the box around
+three regions drawn at random, by the best-scored region, by the whole frame, and by the region that fits the truth
+best, which is the bound of these regions. Grounding F1 over frames is that of ``deixis score`` for clips; attention
+accuracy is measured on the reference sentences in the same way. All in per cent.
 """
 
 from __future__ import annotations
@@ -17,13 +19,15 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from statistics import fmean
+from typing import Literal
 
 import torch
 from torch import Tensor
 
 from deixis.captioning import Captioner
+from deixis.captioning.answer import Pointing
 from deixis.errors import DeixisError
-from deixis.geometry import iou
+from deixis.geometry import iou, union_box
 from deixis.metrics.attention_accuracy import score_attention
 from deixis.metrics.dataset_words import DatasetWords, words_of_examples
 from deixis.metrics.grounding_f1 import score_grounding
@@ -32,20 +36,32 @@ from deixis.training.evaluate import (
     Evaluation,
     EvaluationOptions,
     attention_on_references,
+    caption_examples,
     caption_items,
     evaluate,
 )
 from deixis.training.models import load
 from deixis.types import Box
 
-Choose = Callable[[Tensor, Sequence[Box]], int]
-"""From the regions of a frame, best-scored first and the whole frame last, and the true boxes there, to one region."""
+Rule = Literal["argmax", "union", "soft_vote"]
+Choose = Callable[[Tensor, Sequence[Box]], Tensor]
+"""From the regions of a frame, best-scored first and the whole frame last, and the true boxes there, to one box."""
+RULES: dict[str, Rule] = {"best region": "argmax", "around the best": "union", "soft vote": "soft_vote"}
 FIGURES = ("F1_all", "F1_loc", "F1_all_per_sent", "F1_loc_per_sent")
 
 
-def best_fit(regions: Tensor, truth: Sequence[Box]) -> int:
+def best_fit(regions: Tensor, truth: Sequence[Box]) -> Tensor:
     """Choose the region with the largest overlap with any true box."""
-    return int(iou(regions, torch.tensor(truth)).amax(1).argmax()) if truth else len(regions) - 1
+    return regions[iou(regions, torch.tensor(truth)).amax(1).argmax() if truth else -1]
+
+
+def drawn(count: int, rng: random.Random) -> Choose:
+    """Choose the box around so many regions drawn at random."""
+
+    def choose(regions: Tensor, truth: Sequence[Box]) -> Tensor:
+        return union_box(regions[rng.sample(range(len(regions)), min(count, len(regions)))])
+
+    return choose
 
 
 def guessed(
@@ -54,7 +70,7 @@ def guessed(
     """Return a word that points at the chosen region of every frame."""
     boxes: list[Box] = []
     for at, regions in enumerate(frames):
-        x1, y1, x2, y2 = regions[choose(regions, truth.get(at, ()))].tolist()
+        x1, y1, x2, y2 = choose(regions, truth.get(at, ())).tolist()
         boxes.append((x1, y1, x2, y2))
     return replace(word, boxes=tuple(boxes), frames=tuple(range(len(frames))))
 
@@ -115,16 +131,22 @@ def frames_of(work: Evaluation) -> dict[str, list[Tensor]]:
 
 def compare(work: Evaluation, words: DatasetWords, draws: int, seed: int) -> dict[str, dict[str, float]]:
     """Return the figures of the model and of every way to guess."""
-    assert isinstance(work.loaded.model, Captioner)
-    items = caption_items(work.captions, work.examples, words)
-    looked = attention_on_references(work, work.loaded.model, words)
+    model, asked = work.loaded.model, work.options
+    assert isinstance(model, Captioner)
+    found: dict[str, dict[str, float]] = {}
+    for name, rule in RULES.items():
+        work.options = replace(asked, pointing=Pointing(rule))
+        items = caption_items(caption_examples(work, model), work.examples, words)
+        looked = attention_on_references(work, model, words)
+        found[f"the captioner, {name}"] = figures(items, looked)
+    work.options = asked
     regions, rng = frames_of(work), random.Random(seed)
-    drawn = [with_guesses(items, looked, regions, lambda rows, _: rng.randrange(len(rows))) for _ in range(draws)]
-    return {
-        "the captioner": figures(items, looked),
-        "a region at random": {name: fmean(draw[name] for draw in drawn) for name in drawn[0]},
-        "the best-scored region": with_guesses(items, looked, regions, lambda _, __: 0),
-        "the whole frame": with_guesses(items, looked, regions, lambda rows, _: len(rows) - 1),
+    for name, count in (("a region at random", 1), ("around three at random", 3)):
+        several = [with_guesses(items, looked, regions, drawn(count, rng)) for _ in range(draws)]
+        found[name] = {figure: fmean(one[figure] for one in several) for figure in several[0]}
+    return found | {
+        "the best-scored region": with_guesses(items, looked, regions, lambda rows, _: rows[0]),
+        "the whole frame": with_guesses(items, looked, regions, lambda rows, _: rows[-1]),
         "the best of the regions (bound)": with_guesses(items, looked, regions, best_fit),
     }
 
@@ -150,9 +172,9 @@ def main() -> None:
         print(json.dumps({"clips": len(work.examples), "captions": captions, "pointing": found}, indent=2))
         return
     print(f"{len(work.examples)} segments; CIDEr {captions.get('CIDEr', float('nan')):.3f}")
-    print(f"{'':32}" + "".join(f"{name:>20}" for name in (*FIGURES, "attention accuracy")))
+    print(f"{'':34}" + "".join(f"{name:>20}" for name in (*FIGURES, "attention accuracy")))
     for name, row in found.items():
-        print(f"{name:32}" + "".join(f"{row[key]:20.1f}" for key in (*FIGURES, "attention accuracy")))
+        print(f"{name:34}" + "".join(f"{row[key]:20.1f}" for key in (*FIGURES, "attention accuracy")))
 
 
 if __name__ == "__main__":

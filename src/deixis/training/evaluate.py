@@ -39,7 +39,8 @@ from deixis.training.build import find_class
 from deixis.training.models import LoadedModel
 from deixis.training.places import find
 from deixis.training.retrieval import measure_retrieval
-from deixis.types import Example, GroundedCaption
+from deixis.types import ClipSegment, Example, GroundedCaption
+from deixis.video import sample_times
 
 LONGEST = 60
 
@@ -230,12 +231,22 @@ def caption_examples(work: Evaluation, model: Captioner) -> list[GroundedCaption
     options = work.options
     branches = isinstance(model.decoder.attention, DistributedAttention)
     for first in range(0, len(work.examples), options.batch):
-        ids = [example.id for example in work.examples[first : first + options.batch]]
-        regions = work.source.regions(ids).to(options.device)
+        examples = work.examples[first : first + options.batch]
+        regions = work.source.regions([example.id for example in examples]).to(options.device)
         generated = model.generate(regions, options.strategy)
         answers = grounded_captions(generated, regions, work.loaded.vocabulary, options.pointing, branches=branches)
-        found += [replace(answer, model=work.loaded.name) for answer in answers]
+        placed = zip(answers, examples, strict=True)
+        found += [replace(_placed(answer, example), model=work.loaded.name) for answer, example in placed]
     return found
+
+
+def _placed(caption: GroundedCaption, example: Example) -> GroundedCaption:
+    """Say of a clip about which seconds its caption is: clips are scored by rules of their own."""
+    source = example.source
+    if not isinstance(source, ClipSegment):
+        return caption
+    times = sample_times(source.start, source.end, source.frames)
+    return replace(caption, segment=(source.start, source.end), frame_times=times)
 
 
 def caption_items(
