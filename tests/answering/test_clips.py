@@ -28,7 +28,7 @@ from deixis.video import read_clip
 PHOTOS = Path(__file__).parents[2] / "examples" / "photos"
 
 
-def film(path: Path, names: Sequence[str], seconds: float = 2.0, rate: int = 5, *, rotate: bool = False) -> Path:
+def film(path: Path, names: Sequence[str], seconds: float = 2.0, rate: int = 5) -> Path:
     """Show photos one after the other, each moving a little to the right."""
     with av.open(str(path), "w") as container:
         stream: Any = container.add_stream("libx264", rate=rate)
@@ -177,7 +177,7 @@ def test_rotated_phone_clips_are_answered_upright(model: Deixis, tmp_path: Path)
         stream: Any = container.add_stream("libx264", rate=5)
         stream.width, stream.height, stream.pix_fmt = 240, 320, "yuv420p"
         for frame in frames:
-            pixels = np.ascontiguousarray(np.rot90(frame.to_ndarray(format="rgb24"), -1))
+            pixels: Any = np.ascontiguousarray(np.rot90(frame.to_ndarray(format="rgb24"), -1))
             container.mux(stream.encode(av.VideoFrame.from_ndarray(pixels, format="rgb24")))
         container.mux(stream.encode(None))
     data = bytearray((tmp_path / "phone.mp4").read_bytes())
@@ -212,7 +212,8 @@ def test_variable_frame_rates_follow_the_clock(model: Deixis, tmp_path: Path) ->
 def test_segments_may_come_from_a_file_or_the_clock(model: Deixis, clip: Path, tmp_path: Path) -> None:
     (tmp_path / "s.json").write_text(json.dumps({"timestamps": [[0, 99]]}))
     (caption,) = model.video(clip, segments=tmp_path / "s.json", frames=1)
-    assert caption.segment == (0.0, pytest.approx(4.0, abs=0.01))
+    assert caption.segment is not None
+    assert caption.segment == pytest.approx((0.0, 4.0), abs=0.01)
     assert [c.segment for c in caption_clip(model, clip, every=2.0, frames=1, name="mine")] == [(0, 2), (2, 4)]
     with pytest.raises(DeixisError, match="begins after the end"):
         model.video(clip, segments=[(5.0, 6.0)])

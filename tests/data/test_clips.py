@@ -78,7 +78,7 @@ def test_boxes_are_where_the_pixels_are(photos: Path, tmp_path: Path) -> None:
 
 def test_each_thing_is_boxed_on_the_frame_that_shows_it_best(photos: Path, tmp_path: Path) -> None:
     for rule in ("best-frame", "every-frame"):
-        settings = ClipSettings(boxes=rule)  # type: ignore[arg-type]
+        settings = ClipSettings(boxes=rule)
         make_clips(open_dataset(photos), tmp_path / rule, {"all": 6}, settings, classes=ObjectClasses(["ball"]))
     tracks = {
         example.id: example.captions[0].phrases[0] for example in open_dataset(tmp_path / "every-frame").examples("all")

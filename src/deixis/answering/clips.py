@@ -214,7 +214,8 @@ def agreed_sentence(captioner: Captioner, batch: RegionBatch, strategy: Strategy
     is the mean over images of the mean log-probability of the words; attention is (K, B, T, N).
     """
     encoded = captioner.encode(batch)
-    proposals = captioner.search(encoded, strategy).words[:, 0].unique(dim=0)  # (C, T)
+    own = captioner.search(encoded, strategy).words[:, 0]  # (B, T)
+    proposals = torch.tensor(list(dict.fromkeys(map(tuple, own.tolist()))), device=own.device)  # (C, T)
     images, count = len(batch), len(proposals)
     words = proposals.repeat(images, 1)  # (B * C, T), image by image
     image_of = torch.arange(images, device=words.device).repeat_interleave(count)
@@ -222,7 +223,8 @@ def agreed_sentence(captioner: Captioner, batch: RegionBatch, strategy: Strategy
     fits = decoded.word_log_probs(words).sum(1) / decoded.mask.sum(1).clamp(min=1)
     mean = fits.view(images, count).mean(0)  # (C,)
     best = int(mean.argmax())
-    attention = decoded.attention.unflatten(1, (images, count))[:, :, best].float()  # (K, B, T, N)
+    looks = decoded.attention  # (K, B * C, T, N)
+    attention = looks.view(-1, images, count, *looks.shape[2:])[:, :, best].float()  # (K, B, T, N)
     return proposals[best].tolist(), float(mean[best]), attention
 
 
