@@ -30,7 +30,7 @@ def download(name: str) -> Path:
 
 
 def push_to_hub(
-    model: str | Path,
+    model: str | Path | Bundle,
     repository: str,
     *,
     grounder: str | Path | None = None,
@@ -42,7 +42,7 @@ def push_to_hub(
     """Upload a run, a model or a bundle as one bundle with a model card; returns its address.
 
     Args:
-        model: As for :func:`deixis.load`.
+        model: As for :func:`deixis.load`, or a bundle that was found already.
         repository: OWNER/NAME on the hub; made if it does not exist.
         grounder: Takes the grounder from another run.
         private: Whether a new repository is private.
@@ -53,7 +53,8 @@ def push_to_hub(
     from huggingface_hub import HfApi
     from huggingface_hub.errors import HfHubHTTPError, HFValidationError
 
-    bundle = join(find_bundle(model), None if grounder is None else find_bundle(grounder))
+    found = model if isinstance(model, Bundle) else find_bundle(model)
+    bundle = join(found, None if grounder is None else find_bundle(grounder))
     client = api or HfApi()
     with tempfile.TemporaryDirectory() as aside:
         folder = Path(aside) / "bundle"

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 Answer = GroundedCaption | GroundedPhrases
 COLUMNS, ROWS = 64, 24
 """The largest small picture, in characters; a character is two pixels high."""
+DOUBTED = Style(strike=True, dim=True)
 
 
 def drawing_of(answer: Answer, pictures: Sequence[Image.Image] = ()) -> Drawing:
@@ -63,7 +64,8 @@ def coloured(drawing: Drawing) -> Text:
     line = drawing.lines[0]
     text, colours = Text(line.text), drawing.colours
     for start, end, key in line.spans:
-        text.stylize(thing_style(colours[key]) if key in colours else Style(strike=True, dim=True), start, end)
+        sure = key in colours and key not in drawing.doubted
+        text.stylize(thing_style(colours[key]) if sure else DOUBTED, start, end)
     return text
 
 
@@ -93,7 +95,8 @@ def rows(answer: Answer, drawing: Drawing) -> list[Text]:
     for key, name, boxes, score, remark in things:
         sides = " ".join(f"{side:.0f}" for side in boxes[0]) if boxes else "-"
         number = drawing.colours.get(key)
-        line = Text("  ").append(name, thing_style(number) if number is not None else Style(dim=True))
+        style = DOUBTED if number is None or key in drawing.doubted else thing_style(number)
+        line = Text("  ").append(name, style)
         lines.append(line.append(f"{'':{width - cell_len(name) + 2}}{sides:<22}{score:.2f}  {remark}".rstrip()))
     return lines
 

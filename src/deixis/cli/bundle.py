@@ -1,0 +1,60 @@
+"""``deixis bundle``: a captioner and a grounder as one folder that stands alone, or as a model on the hub."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+
+def bundle(
+    captioner: Annotated[str, typer.Argument(metavar="CAPTIONER", help="A run, a model folder or another bundle.")],
+    grounder: Annotated[str | None, typer.Argument(metavar="[GROUNDER]", help="The run of a grounder.")] = None,
+    output: Annotated[Path | None, typer.Option("-o", "--output", help="The folder to write.")] = None,
+    push: Annotated[str | None, typer.Option(help="Upload to the Hugging Face hub as OWNER/NAME.")] = None,
+    private: Annotated[bool, typer.Option("--private", help="Make a new hub repository private.")] = False,
+    method: Annotated[
+        Literal["attention", "grounder"] | None,
+        typer.Option(help="Where words point when nobody says; else as it was."),
+    ] = None,
+    rule: Annotated[
+        Literal["auto", "argmax", "union", "soft_vote"] | None, typer.Option(help="How attention becomes a box.")
+    ] = None,
+    objectness: Annotated[float | None, typer.Option(help="Exponent of objectness in attention.")] = None,
+    regionness: Annotated[float | None, typer.Option(help="Exponent of regionness in attention.")] = None,
+    full: Annotated[bool, typer.Option("--full", help="Keep single precision; half is half the size.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for programs.")] = False,
+) -> None:
+    """Join a captioner and a grounder into one folder that `deixis caption --model FOLDER` takes."""
+    from dataclasses import replace
+
+    from deixis.answering.bundle import find_bundle, join, write_bundle
+    from deixis.answering.hub import push_to_hub
+    from deixis.answering.load import Deixis
+    from deixis.errors import DeixisError
+
+    if output is None and push is None:
+        raise DeixisError("say where the bundle goes: -o FOLDER, or --push OWNER/NAME")
+    found = join(find_bundle(captioner), None if grounder is None else find_bundle(grounder))
+    given = {"rule": rule, "objectness": objectness, "regionness": regionness}
+    pointing = replace(found.card.pointing, **{key: value for key, value in given.items() if value is not None})  # type: ignore[arg-type]
+    found = replace(found, card=replace(found.card, method=method or found.card.method, pointing=pointing))
+    Deixis.from_bundle(found)  # parts that do not fit each other are refused before anything is written
+    done: dict[str, object] = {}
+    if output is not None:
+        write_bundle(output, found, half=not full)
+        done = {
+            "folder": str(output),
+            "bytes": sum(file.stat().st_size for file in output.rglob("*") if file.is_file()),
+        }
+    if push is not None:
+        done["address"] = push_to_hub(found, push, private=private, half=not full)
+    if as_json:
+        typer.echo(json.dumps(done))
+        return
+    if output is not None:
+        typer.echo(f"wrote {output}, {int(str(done['bytes'])) / 1e6:.1f} MB")
+    if push is not None:
+        typer.echo(f"uploaded to {done['address']}")
