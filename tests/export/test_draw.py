@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from html.parser import HTMLParser
 from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from PIL import Image
 
 from deixis.data.sentences import sentence_with_phrases
@@ -24,7 +25,9 @@ from deixis.export.draw import (
     drawing_of_phrases,
     ink_on,
 )
+from deixis.export.draw_png import _font, _layout, _Sizes, best_room
 from deixis.types import (
+    Box,
     Example,
     GroundedCaption,
     GroundedPhrase,
@@ -42,16 +45,36 @@ def rgb(colour: str) -> tuple[int, int, int]:
     return int(colour[1:3], 16), int(colour[3:5], 16), int(colour[5:7], 16)
 
 
-def test_boxes_are_drawn_where_they_are() -> None:
-    drawing = drawing_of_boxes(GREY, [((50, 25, 150, 75), "thing")])
-    sheet = np.asarray(drawing.to_image(width=432)).astype(int)  # 400 pixels for the photo, so everything doubles
-    first = np.abs(sheet - rgb(PALETTE[0])).sum(-1) < 12  # (H, W)
-    edge = first[16 + 50 : 16 + 150, :]
-    columns = np.flatnonzero(edge.mean(0) > 0.9)
-    assert columns.min() == 16 + 100
-    assert columns.max() == 16 + 300 - 1
-    rows = np.flatnonzero(first[:, 16 + 150 : 16 + 300].mean(1) > 0.9)
-    assert rows.max() == 16 + 150 - 1
+def coloured(sheet: Image.Image, colour: str) -> tuple[int, int, int, int]:
+    """Return the rectangle of all pixels of nearly a colour: left, top, right, bottom, inclusive."""
+    near = np.abs(np.asarray(sheet).astype(int) - rgb(colour)).sum(-1) < 12  # (H, W)
+    rows, columns = np.flatnonzero(near.any(1)), np.flatnonzero(near.any(0))
+    return int(columns.min()), int(rows.min()), int(columns.max()), int(rows.max())
+
+
+@pytest.mark.parametrize("size", [(200, 100), (50, 25), (4000, 2000)])
+def test_boxes_are_drawn_where_they_are(size: tuple[int, int]) -> None:
+    picture = Image.new("RGB", size, (128, 128, 128))
+    width, height = size
+    box = (width / 4, height / 4, width * 3 / 4, height * 3 / 4)
+    bare = drawing_of_boxes(picture, []).to_image()
+    sheet = drawing_of_boxes(picture, [(box, "thing")]).to_image()
+    assert sheet.size == bare.size
+    left, top, right, bottom = coloured(bare, "#808080")
+    across, down = right + 1 - left, bottom + 1 - top
+    found = coloured(sheet, PALETTE[0])
+    # The label stands above the box, so only its left, right and lower edges are those of the box.
+    assert found[0] == pytest.approx(left + across / 4, abs=1)
+    assert found[2] == pytest.approx(left + across * 3 / 4 - 1, abs=1)
+    assert found[3] == pytest.approx(top + down * 3 / 4 - 1, abs=1)
+
+
+def test_boxes_given_for_another_size_are_scaled() -> None:
+    picture = Image.new("RGB", (200, 100), (128, 128, 128))
+    mark = Mark("k", "x", ((500.0, 250.0, 1500.0, 750.0),))
+    same = Mark("k", "x", ((50.0, 25.0, 150.0, 75.0),))
+    scaled = Drawing((picture,), (mark,), size=(2000, 1000)).to_image()
+    assert np.array_equal(np.asarray(scaled), np.asarray(Drawing((picture,), (same,)).to_image()))
 
 
 def test_entities_share_a_colour_across_captions() -> None:
@@ -80,14 +103,16 @@ def test_captions_and_phrases_of_models() -> None:
         GroundedWord("ghost", 6, 11, ((0, 0, 9, 9),), (0,), 0.1, True, False),
     )
     drawing = drawing_of_caption(GroundedCaption("x", (200, 100), "a dog ghost", words), [GREY])
-    assert [mark.label for mark in drawing.marks] == ["dog 0.90"]
-    assert drawing.lines[0].spans == ((2, 5, "word 1"), (6, 11, ""))
+    assert [(mark.caption, mark.doubted) for mark in drawing.marks] == [("dog 0.90", False), ("ghost 0.10", True)]
+    assert drawing.lines[0].spans == ((2, 5, "word 1"), (6, 11, "word 2"))
+    assert [label for _, label, _ in drawing.boxes_of(0)] == ["dog 0.90"], "what is doubted is not drawn"
     phrases = (
         GroundedPhrase("a dog", ((0, 0, 9, 9),), (0,), 0.8, True, 0, 5),
         GroundedPhrase("a cat", ((0, 0, 9, 9),), (0,), 0.1, False),
     )
     found = drawing_of_phrases(GroundedPhrases("x", (200, 100), phrases, "a dog here"), [GREY])
-    assert [mark.label for mark in found.marks] == ["a dog 0.80"]
+    assert [mark.caption for mark in found.marks if not mark.doubted] == ["a dog 0.80"]
+    assert found.doubted == {"phrase 1"}
     assert [line.text for line in found.lines] == ["a dog here", "a cat"]
 
 
@@ -100,10 +125,50 @@ def test_clips_show_each_box_on_its_frame() -> None:
     assert sheet.height > 2 * 150
 
 
-def test_labels_stay_inside_and_apart() -> None:
-    boxes = [((0.0, 0.0, 200.0, 100.0), f"label number {n}") for n in range(6)]
-    sheet = drawing_of_boxes(GREY, boxes).to_image(width=900)
-    assert sheet.width == 900
+@given(
+    st.lists(st.tuples(st.floats(0, 400), st.floats(0, 300)), max_size=8),
+    st.tuples(st.floats(0, 380), st.floats(0, 280), st.floats(1, 200), st.floats(1, 200)),
+)
+def test_labels_stay_inside_the_picture(others: list[tuple[float, float]], box: tuple[float, ...]) -> None:
+    keep = [((x, y, x + 60, y + 16), 4.0) for x, y in others]
+    x1, y1, width, height = box
+    room = best_room((x1, y1, x1 + width, y1 + height), (60, 16), (400, 300), keep)
+    assert room[0] >= 0
+    assert room[1] >= 0
+    assert room[2] <= 400
+    assert room[3] <= 300
+    assert room[2] - room[0] == pytest.approx(60)
+
+
+def test_labels_of_one_place_keep_apart() -> None:
+    box = (100.0, 100.0, 300.0, 250.0)
+    keep: list[tuple[Box, float]] = []
+    for _ in range(10):
+        room = best_room(box, (60, 16), (400, 300), keep)
+        for other, _ in keep:
+            across = min(room[2], other[2]) - max(room[0], other[0])
+            down = min(room[3], other[3]) - max(room[1], other[1])
+            assert across <= 0 or down <= 0, "ten labels at one box, none on another"
+        keep.append((room, 4.0))
+
+
+def test_a_sentence_is_set_as_it_is_written() -> None:
+    doubt = Mark("k", "ghost", ((0.0, 0.0, 10.0, 10.0),), doubted=True)
+    drawing = Drawing((GREY,), (doubt,), (Line("A ghost, here.", ((2, 7, "k"),)),))
+    pieces, _ = _layout(drawing, 1000, _Sizes(12, 16, 2, 10))
+    assert [text for _, _, text, _ in pieces] == ["A", "ghost?", ",", "here."]
+    ends = {text: x + _font(16).getlength(text) for x, _, text, _ in pieces}
+    comma = next(x for x, _, text, _ in pieces if text == ",")
+    assert comma - ends["ghost?"] < _font(16).getlength(" "), "no space before a comma"
+
+
+@pytest.mark.parametrize("size", [(1, 1), (3, 2000), (2000, 3), (40, 40), (6000, 4000)])
+def test_any_shape_of_photo_can_be_drawn(size: tuple[int, int]) -> None:
+    mark = Mark("k", "a label that is longer than the picture is wide", ((0.0, 0.0, *map(float, size)),))
+    drawing = Drawing((Image.new("RGB", size, "grey"),), (mark,), (Line("A very narrow photo", ((2, 13, "k"),)),))
+    sheet = drawing.to_image()
+    assert 200 <= sheet.width <= 1100
+    assert sheet.height <= 1300
 
 
 def test_palette_is_told_apart_and_its_labels_are_readable() -> None:
@@ -118,31 +183,6 @@ def test_palette_is_told_apart_and_its_labels_are_readable() -> None:
         assert np.abs(np.subtract(rgb(one), rgb(other))).sum() > 100
     assert colour_of(0) == (PALETTE[0], False)
     assert colour_of(len(PALETTE)) == (PALETTE[0], True), "the second round is dashed"
-
-
-class _Seen(HTMLParser):
-    def __init__(self) -> None:
-        super().__init__()
-        self.tags: list[str] = []
-        self.boxes: list[dict[str, str | None]] = []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append(tag)
-        if tag == "rect":
-            self.boxes.append(dict(attrs))
-
-
-def test_html_holds_the_boxes_and_escapes_every_text() -> None:
-    evil = '<script>alert("x")</script>'
-    mark = Mark("k", evil, ((10.0, 20.0, 60.0, 90.0),))
-    page = Drawing((GREY,), (mark,), (Line(f"{evil} & a dog", ((0, len(evil), "k"),)),), evil).to_html()
-    seen = _Seen()
-    seen.feed(page)
-    assert "script" not in seen.tags
-    assert seen.tags.count("mark") == 1
-    box = next(box for box in seen.boxes if box.get("class") == "box")
-    assert (box["x"], box["y"], box["width"], box["height"]) == ("10.0", "20.0", "50.0", "70.0")
-    assert "http" not in page, "nothing is fetched from elsewhere"
 
 
 def test_saving(tmp_path: Path) -> None:

@@ -3,69 +3,104 @@
 from __future__ import annotations
 
 import math
-import re
+from dataclasses import dataclass
 
 from PIL import Image, ImageDraw, ImageFont
 
 from deixis.export.draw import Drawing, Line, colour_of, ink_on
 from deixis.types.sentence import Box
 
-_MARGIN = 16
-_TEXT = 19
 _GREY = "#e2e2e2"
+_INK = "#222222"
+_TALLEST = 1000
+_GROW = 720
+"""Photos smaller than this grow to it, so that labels have room; growing further would only blur them."""
+_LONGEST_LABEL = 40
+
+_Font = ImageFont.FreeTypeFont | ImageFont.ImageFont
+
+
+@dataclass(frozen=True, slots=True)
+class _Sizes:
+    """Everything follows from the size of the picture, so that small and large ones read alike."""
+
+    label: int
+    text: int
+    line: int
+    margin: int
+
+    @classmethod
+    def of(cls, width: int, height: int, columns: int) -> _Sizes:
+        label = max(12, round(0.021 * math.sqrt(width * height)))
+        text = round(1.3 * label) if columns == 1 else 2 * label
+        return cls(label, text, max(2, round(label / 5.5)), max(10, round(0.8 * text)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """A word, or the words of a span, as it stands in the sheet; ``glued`` to what comes before it."""
+
+    text: str
+    key: str | None
+    glued: bool
 
 
 def draw(drawing: Drawing, width: int) -> Image.Image:
-    """Return a picture of about ``width``: the pictures in rows of up to five, the texts underneath."""
+    """Return a picture of at most about ``width``: the pictures in rows of up to five, the texts underneath."""
     columns = min(5, len(drawing.pictures)) or 1
-    if columns > 1:
-        width = max(width, 320 * columns)
-    cell = (width - _MARGIN * (columns + 1)) // columns
-    shown = [_boxed(drawing, at, cell) for at in range(len(drawing.pictures))]
+    cell = (width if columns == 1 else max(width, 340 * columns)) // columns
+    sizes_of = [_fitted(picture, cell - (32 if columns == 1 else 12)) for picture in drawing.pictures]
+    widest = max((size[0] for size in sizes_of), default=cell)
+    sizes = _Sizes.of(widest, max((size[1] for size in sizes_of), default=cell), columns)
+    shown = [_boxed(drawing, at, size, sizes) for at, size in enumerate(sizes_of)]
     rows = [shown[at : at + columns] for at in range(0, len(shown), columns)]
     heights = [max(picture.height for picture in row) for row in rows]
-    text, text_height = _layout(drawing, width - 2 * _MARGIN)
-    height = _MARGIN + sum(h + _MARGIN for h in heights) + text_height + (_MARGIN if text_height else 0)
-    sheet = Image.new("RGB", (width, height), "white")
-    y = _MARGIN
+    gap = sizes.margin if columns == 1 else sizes.margin // 2
+    inner = columns * widest + (columns - 1) * gap
+    if drawing.lines:
+        inner = max(inner, 20 * sizes.text)  # a narrow photo must not squeeze its sentence
+    text, text_height = _layout(drawing, inner, sizes)
+    height = 2 * sizes.margin + sum(heights) + gap * max(0, len(heights) - 1)
+    sheet = Image.new("RGB", (inner + 2 * sizes.margin, height + text_height), "white")
+    y = sizes.margin
     for row, tall in zip(rows, heights, strict=True):
         for at, picture in enumerate(row):
-            sheet.paste(picture, (_MARGIN + at * (cell + _MARGIN), y))
-        y += tall + _MARGIN
-    pen = ImageDraw.Draw(sheet)
-    font = _font(_TEXT)
-    for x, line_y, word, colour in text:
-        left, top = _MARGIN + x, y + line_y
+            sheet.paste(picture, (sizes.margin + at * (widest + gap), y))
+        y += tall + gap
+    pen, font = ImageDraw.Draw(sheet), _font(sizes.text)
+    y += sizes.margin - gap
+    for x, down, word, colour in text:
+        left, top = sizes.margin + x, y + down
         if colour is not None:
-            pen.rounded_rectangle((left - 3, top - 3, left + font.getlength(word) + 3, top + _TEXT + 5), 4, colour)
-        pen.text((left, top), word, fill=ink_on(colour) if colour else "#222222", font=font)
+            edge = sizes.text // 6
+            right, bottom = left + font.getlength(word) + edge, top + sizes.text + 2 * edge
+            pen.rounded_rectangle((left - edge, top - edge, right, bottom), sizes.text // 4, colour)
+        pen.text((left, top), word, fill=ink_on(colour) if colour else _INK, font=font)
     return sheet
 
 
-def _boxed(drawing: Drawing, at: int, width: int) -> Image.Image:
+def _fitted(picture: Image.Image, width: int) -> tuple[int, int]:
+    factor = min(width / picture.width, _TALLEST / picture.height)
+    if factor > 1:
+        factor = min(factor, max(1.0, _GROW / max(picture.size)))
+    return max(1, round(picture.width * factor)), max(1, round(picture.height * factor))
+
+
+def _boxed(drawing: Drawing, at: int, size: tuple[int, int], sizes: _Sizes) -> Image.Image:
     """Return a picture at its drawn size, with its boxes and then, on top, their labels."""
-    picture = drawing.pictures[at]
-    # Small photos grow, so that labels have room; a tall photo must not become taller than a screen.
-    factor = min(width / picture.width, 900 / picture.height)
-    size = max(1, round(picture.width * factor)), max(1, round(picture.height * factor))
-    canvas = picture.convert("RGB").resize(size, Image.Resampling.LANCZOS)
+    canvas = drawing.pictures[at].convert("RGB").resize(size, Image.Resampling.LANCZOS)
     pen = ImageDraw.Draw(canvas)
-    thick = 3 if width > 400 else 2
+    across, down = size[0] / drawing.space[0], size[1] / drawing.space[1]
     colours = drawing.colours
     labels = []
     for key, label, box in drawing.boxes_of(at):
         colour, dashed = colour_of(colours[key])
-        scaled = (
-            box[0] * size[0] / picture.width,
-            box[1] * size[1] / picture.height,
-            box[2] * size[0] / picture.width,
-            box[3] * size[1] / picture.height,
-        )
+        scaled = (box[0] * across, box[1] * down, box[2] * across, box[3] * down)
         # A white hairline inside keeps the colour readable on any photo, and shows between the dashes.
-        _rectangle(pen, scaled, "#ffffff", thick + 1, dashed=False)
-        _rectangle(pen, scaled, colour, thick, dashed=dashed)
+        _rectangle(pen, scaled, "#ffffff", sizes.line + max(1, sizes.line // 3), dashed=False)
+        _rectangle(pen, scaled, colour, sizes.line, dashed=dashed)
         labels.append((scaled, label, colour))
-    font = _font(15 if width > 400 else 12)
+    font = _font(sizes.label)
     # Labels keep off each other and off small things, which they would hide.
     small = 0.04 * size[0] * size[1]
     keep = [(box, 1.0) for box, _, _ in labels if (box[2] - box[0]) * (box[3] - box[1]) < small]
@@ -81,8 +116,8 @@ def _rectangle(pen: ImageDraw.ImageDraw, box: Box, colour: str, thick: int, *, d
         return
     for start, end in (((x1, y1), (x2, y1)), ((x2, y1), (x2, y2)), ((x2, y2), (x1, y2)), ((x1, y2), (x1, y1))):
         length = math.dist(start, end)
-        for step in range(0, max(1, int(length)), 16):
-            a, b = step / max(length, 1), min(step + 9, length) / max(length, 1)
+        for step in range(0, max(1, int(length)), 5 * thick):
+            a, b = step / max(length, 1), min(step + 3 * thick, length) / max(length, 1)
             points = [(start[0] + (end[0] - start[0]) * t, start[1] + (end[1] - start[1]) * t) for t in (a, b)]
             pen.line(points, fill=colour, width=thick)
 
@@ -92,66 +127,94 @@ def _label(
     box: Box,
     text: str,
     colour: str,
-    font: ImageFont.FreeTypeFont | ImageFont.ImageFont,
+    font: _Font,
     size: tuple[int, int],
     keep: list[tuple[Box, float]],
 ) -> Box:
-    """Write a label at the corner of its box where it hides least, and return the room it takes."""
-    text = text if len(text) <= 40 else text[:39] + "…"
+    """Write a label at its box where it hides least, and return the room it takes."""
+    text = text if len(text) <= _LONGEST_LABEL else text[: _LONGEST_LABEL - 1] + "…"
+    while len(text) > 2 and pen.textlength(text, font=font) + 8 > size[0]:
+        text = text[:-2] + "…"
     left, top, right, bottom = pen.textbbox((0, 0), text, font=font)
+    # Letters of any word, not of this one: labels without a g are as high as those with one.
+    top, bottom = (
+        min(top, pen.textbbox((0, 0), "A", font=font)[1]),
+        max(bottom, pen.textbbox((0, 0), "g", font=font)[3]),
+    )
     width, height = right - left + 8, bottom - top + 6
-    x1, y1, x2, y2 = box
-    corners = [(x1, y1 - height), (x1, y1), (x2 - width, y1 - height), (x2 - width, y1), (x1, y2), (x2 - width, y2)]
-    corners += [(x2, y1), (x1 - width, y1), (x1, y2 - height), (x2 - width, y2 - height), (x1, y1 - 2 * height)]
-    rooms = []
-    for x, y in corners:
-        x, y = min(max(x, 0), max(0, size[0] - width)), min(max(y, 0), max(0, size[1] - height))
-        rooms.append((x, y, x + width, y + height))
-    room = min(
-        rooms, key=lambda room: sum(weight * _shared(room, other) for other, weight in keep)
-    )  # the first of equals
+    room = best_room(box, (width, height), size, keep)
     pen.rectangle(room, fill=colour, outline="#ffffff")
     pen.text((room[0] + 4 - left, room[1] + 3 - top), text, fill=ink_on(colour), font=font)
     return room
+
+
+def best_room(box: Box, label: tuple[float, float], size: tuple[int, int], keep: list[tuple[Box, float]]) -> Box:
+    """Return where at a box a label of width and height hides least of what is to be kept free, inside the picture.
+
+    Above the upper left corner is best, then other corners, then further along and away from the edges.
+    """
+    (x1, y1, x2, y2), (width, height) = box, label
+    places = [(x1, y1 - height), (x1, y1), (x2 - width, y1 - height), (x2 - width, y1), (x1, y2), (x2 - width, y2)]
+    places += [(x2, y1), (x1 - width, y1), (x1, y2 - height), (x2 - width, y2 - height)]
+    middle = (x1 + x2 - width) / 2
+    places += [(middle, y1 - height), (middle, y2)]
+    places += [(x, y1 + step * height) for step in (1, 2, 3, -2, -3, 4, 5) for x in (x1, x2 - width)]
+    rooms = []
+    for x, y in places:
+        x, y = min(max(x, 0), max(0, size[0] - width)), min(max(y, 0), max(0, size[1] - height))
+        rooms.append((x, y, x + width, y + height))
+    return min(rooms, key=lambda room: sum(weight * _shared(room, other) for other, weight in keep))
 
 
 def _shared(a: Box, b: Box) -> float:
     return max(0.0, min(a[2], b[2]) - max(a[0], b[0])) * max(0.0, min(a[3], b[3]) - max(a[1], b[1]))
 
 
-def _layout(drawing: Drawing, width: int) -> tuple[list[tuple[float, int, str, str | None]], int]:
+def _layout(drawing: Drawing, width: int, sizes: _Sizes) -> tuple[list[tuple[float, int, str, str | None]], int]:
     """Break the texts into lines; returns (x, y, piece, colour or None) for each piece, and the height."""
-    font = _font(_TEXT)
-    space, step = font.getlength(" "), _TEXT + 12
-    colours = drawing.colours
+    font = _font(sizes.text)
+    space, step, edge = font.getlength(" "), round(1.65 * sizes.text), sizes.text // 6
+    colours, doubted = drawing.colours, drawing.doubted
     placed: list[tuple[float, int, str, str | None]] = []
     y = 0
     for line in drawing.lines:
         x = 0.0
-        for piece, key in _pieces(line):
-            colour = None if key is None else colour_of(colours[key])[0] if key in colours else _GREY
-            for word in [piece] if key is not None and font.getlength(piece) <= width else piece.split():
-                length, room = font.getlength(word), 3 if colour else 0
-                if x > 0 and x + length + 2 * room > width:
-                    x, y = 0.0, y + step
-                placed.append((x + room, y, word, colour))
-                x += length + 2 * room + space
-        y += step + 6
+        for piece in _pieces(line, font, width):
+            plain = piece.key in doubted or piece.key not in colours
+            colour = None if piece.key is None else _GREY if plain else colour_of(colours[piece.key])[0]
+            text = piece.text + ("?" if piece.key in doubted else "")
+            room = edge if colour else 0
+            x += 0 if piece.glued or x == 0 else space
+            if x > 0 and x + font.getlength(text) + 2 * room > width:
+                x, y = 0.0, y + step
+            placed.append((x + room, y, text, colour))
+            x += font.getlength(text) + 2 * room
+        y += step + sizes.text // 3
     return placed, y
 
 
-def _pieces(line: Line) -> list[tuple[str, str | None]]:
-    """Cut a line at its spans: (text, key) with key None outside of spans. Spans inside earlier ones are left out."""
-    pieces: list[tuple[str, str | None]] = []
+def _pieces(line: Line, font: _Font, width: int) -> list[_Piece]:
+    """Cut a line at its spans and spaces; a span stays whole if it fits. Spans inside earlier ones are left out."""
+    parts: list[tuple[str, str | None]] = []
     at = 0
     for start, end, key in sorted(line.spans):
         if start < at:
             continue
-        pieces += [(line.text[at:start], None), (line.text[start:end], key)]
+        parts += [(line.text[at:start], None), (line.text[start:end], key)]
         at = end
-    pieces.append((line.text[at:], None))
-    return [(re.sub(r"\s+", " ", text).strip(), key) for text, key in pieces if text.strip()]
+    parts.append((line.text[at:], None))
+    pieces = []
+    open_ended = True  # nothing, or a space, came before
+    for text, key in parts:
+        whole = " ".join(text.split())
+        words = [whole] if key is not None and font.getlength(whole) <= width else text.split()
+        for number, word in enumerate(words):
+            if word:
+                pieces.append(_Piece(word, key, glued=number == 0 and not open_ended and not text[:1].isspace()))
+        if text:
+            open_ended = text[-1:].isspace()
+    return pieces
 
 
-def _font(size: int) -> ImageFont.FreeTypeFont | ImageFont.ImageFont:
+def _font(size: int) -> _Font:
     return ImageFont.load_default(size)
