@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
+from fractions import Fraction
 from pathlib import Path
 
+import av
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 
 from deixis.answering.load import Deixis, load
 from deixis.captioning.captioner import Captioner
@@ -135,3 +138,20 @@ def limited(model: Deixis) -> Iterator[Callable[..., Service]]:
 def sentences() -> dict[str, str]:
     """What the small model says of each example photo."""
     return {name: f"{text.capitalize()}." for name, text in CAPTIONS.items()}
+
+
+@pytest.fixture(scope="session")
+def clip(example_photos: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Four seconds: the coffee, moving to the right."""
+    path = tmp_path_factory.mktemp("clips") / "coffee.mp4"
+    with Image.open(example_photos["coffee"]) as image:
+        photo = np.asarray(image.convert("RGB").resize((480, 320)))
+    with av.open(str(path), "w") as container:
+        stream = container.add_stream("libx264", rate=Fraction(10))
+        stream.width, stream.height, stream.pix_fmt = 320, 240, "yuv420p"
+        for at in range(40):
+            left = 159 - 4 * at
+            frame = av.VideoFrame.from_ndarray(np.ascontiguousarray(photo[40:280, left : left + 320]), format="rgb24")
+            container.mux(stream.encode(frame))
+        container.mux(stream.encode())
+    return path

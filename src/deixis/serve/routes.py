@@ -21,7 +21,7 @@ Model = Annotated[str | None, Form(description="One of the models of /v1/models;
 How = Annotated[str | None, Form(description="How words find their boxes: one of the model's methods.")]
 Beam = Annotated[int, Form(ge=1, le=10, description="Beam width; 1 is greedy.")]
 Check = Annotated[bool, Form(description="Ask the grounder whether each thing is really there.")]
-Every = Annotated[float | None, Form(gt=0, le=3600, description="Cut the clip into segments of so many seconds.")]
+Every = Annotated[float | None, Form(ge=0.5, le=3600, description="Cut the clip into segments of so many seconds.")]
 Segments = Annotated[str | None, Form(description="Segments in seconds, as JSON: [[0, 4.5], [4.5, 9]].")]
 
 router = APIRouter()
@@ -90,12 +90,16 @@ async def video(
     clip: Annotated[UploadFile, File(description="A clip: MP4, WebM, MKV, MOV or AVI.")],
     every: Every = None,
     segments: Segments = None,
+    beam: Beam = 3,
+    check: Check = False,
     model: Model = None,
+    method: How = None,
 ) -> Response:
     """Caption a clip: a grounded sentence for each segment, with boxes in its frames."""
     service = _service(request)
     pairs = None if segments is None else parse_segments(segments)
-    question = Clips(_model(service, model), every, pairs)
+    asked = _model(service, model)
+    question = Clips(asked, _method(service, asked, method), beam, check, every, pairs)
     async with clip_file(clip, service.limits) as (path, name):
         return JSONResponse(await service.clip(question, Clip(path, name), _client(request)))
 

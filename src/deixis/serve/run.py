@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -92,7 +93,8 @@ def serve(
         h11_max_incomplete_event_size=64 * 1024,
     )
     ready()
-    uvicorn.Server(config).run(sockets=[listening])
+    with contextlib.suppress(KeyboardInterrupt):  # which uvicorn raises once more after it has ended in good order
+        uvicorn.Server(config).run(sockets=[listening])
 
 
 def warm_up(models: Mapping[str, Deixis]) -> None:

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from deixis.types import Regions
 
 
+MOST_SEGMENTS = 240
+
+
 @dataclass(frozen=True, slots=True)
 class Photo:
     """A photo as it was sent, still undecoded: what waits should be small."""
@@ -67,6 +70,9 @@ class Clips:
     """A question about a clip; clips are never put together."""
 
     model: str
+    method: Method | None = None
+    beam: int = 3
+    check: bool = False
     every: float | None = None
     segments: tuple[tuple[float, float], ...] | None = None
 
@@ -110,7 +116,14 @@ class Workshop:
         answers = []
         for clip in clips:
             try:
-                captions = model.video(clip.path, segments=segments, every=key.every)
+                captions = model.video(
+                    clip.path,
+                    segments=segments,
+                    every=key.every,
+                    beam=key.beam,
+                    check=key.check,
+                    method=key.method,
+                )
             except DeixisError as error:
                 raise DeixisError(str(error).replace(str(clip.path), clip.name)) from error
             answers.append([{**caption.to_json(), "image": clip.name} for caption in captions])
@@ -188,4 +201,6 @@ def parse_segments(text: str) -> tuple[tuple[float, float], ...]:
         segments = tuple((float(start), float(end)) for start, end in pairs)
     except (ValueError, TypeError, RecursionError) as error:
         raise DeixisError(f"segments should be JSON such as [[0, 4.5], [4.5, 9]], not {text[:80]!r}") from error
+    if not 1 <= len(segments) <= MOST_SEGMENTS:
+        raise DeixisError(f"between 1 and {MOST_SEGMENTS} segments are captioned at once, not {len(segments)}")
     return segments

@@ -158,9 +158,10 @@ async function answer(panels) {
 
 async function question(choice, file, signal) {
   const clip = file.type.startsWith("video/");
-  const fields = clip
-    ? { clip: file, model: choice.model }
-    : { image: file, model: choice.model, method: choice.method, check: $("check").checked && choice.checks };
+  const fields = {
+    [clip ? "clip" : "image"]: file, model: choice.model, method: choice.method,
+    check: $("check").checked && choice.checks,
+  };
   return (await ask(clip ? "v1/video" : "v1/look", { fields, signal })).json();
 }
 
