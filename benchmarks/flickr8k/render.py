@@ -65,15 +65,16 @@ def found(row: Row, folder: Path) -> list[Result]:
 
 
 def _figures(table: Table, done: dict[str, list[Result]], variant: str) -> list[str]:
-    lines = [_line(["", "seeds", *(SHORT.get(metric, metric) for metric in table.metrics)])]
-    lines.append(_line(["---"] * (2 + len(table.metrics))))
+    lines = [_line(["", "seeds", "steps", *(SHORT.get(metric, metric) for metric in table.metrics)])]
+    lines.append(_line(["---"] * (3 + len(table.metrics))))
     for row in table.rows:
         many = done[row.name]
         if not many:
-            lines.append(_line([row.title, "", "not run", *[""] * (len(table.metrics) - 1)]))
+            lines.append(_line([row.title, "", "", "not run", *[""] * (len(table.metrics) - 1)]))
             continue
         cells = [_spread([value for r in many if (value := r.value(variant, m)) is not None]) for m in table.metrics]
-        lines.append(_line([row.title, str(len(many)), *cells]))
+        steps = "/".join(dict.fromkeys(str(result.steps) for result in many))
+        lines.append(_line([row.title, str(len(many)), steps, *cells]))
     return lines
 
 

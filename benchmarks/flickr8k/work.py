@@ -103,7 +103,7 @@ def finished(path: Path) -> bool:
     if not run.exists or run.pointer("best") is None:
         return False
     recipe = run.recipe()
-    end = recipe.stages[recipe.planned][-1]
+    end = recipe.stages[recipe.planned[-1]]
     return any(entry.get("stage") == end.name and entry.get("epoch") == end.epochs for entry in validations(run))
 
 

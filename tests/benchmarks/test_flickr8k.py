@@ -83,7 +83,7 @@ def test_the_table_says_what_was_not_run_and_what_the_paper_has(folder: Path) ->
     text = render.markdown(TABLE, folder)
     means = [results.load("a", seed, folder).value("bare", "any-box R@1") for seed in (1, 2, 3)]  # type: ignore[union-attr]
     assert f"{100 * sum(means) / 3:.1f} ±" in text  # type: ignore[arg-type]
-    assert "| third |  | not run |" in text
+    assert "| third |  |  | not run |" in text
     assert "**+20.0 [+20.0, +20.0]**" in text
     assert "R@1 +11.50" in text
 
