@@ -159,3 +159,22 @@ def test_the_objectness_prior_prefers_whole_things() -> None:
     bare = scan(words=()).phrase_logits(batch)
     shifted = scan(words=(), answers=AnswerOptions(objectness=2.0)).phrase_logits(batch)
     torch.testing.assert_close(shifted, bare + 2 * batch.regions.objectness[:1].log())
+
+
+@pytest.mark.parametrize("words", [(), ("noun",), ("noun", "adjective")])
+def test_moving_counted_words_to_the_front_changes_no_score(words: tuple[str, ...]) -> None:
+    model, batch = scan(words=words), batch_of()
+    whole = model.scores(model.regions(batch.regions), batch.regions.mask, model.words(batch), model.counted(batch))
+    torch.testing.assert_close(model.table(batch), whole)
+
+
+def test_answers_may_be_normalised_over_all_words() -> None:
+    batch = batch_of(words=[[A, DOG, RUNS, END]], images=1)
+    nouns, everything = scan(words=("noun",)), scan(words=("noun",), attend_over="all")
+    similarity = (nouns.words(batch) @ nouns.regions(batch.regions).transpose(1, 2))[0, :3]  # (T, N) of a, dog, runs
+    positive = similarity.clamp(min=0)
+    # one noun alone: every region that is like it at all has weight 1, so nothing tells them apart
+    torch.testing.assert_close(nouns.word_scores(batch)[0, 1], 9.0 * (positive[1] > 0).float())
+    expected = 9.0 * positive[1] / (positive.square().sum(0) + 1e-12).sqrt()
+    torch.testing.assert_close(everything.word_scores(batch)[0, 1], expected)
+    torch.testing.assert_close(everything.match(batch), nouns.match(batch))  # training is not touched
