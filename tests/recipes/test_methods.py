@@ -30,7 +30,7 @@ def tiny(photos: Path, store: Path) -> list[str]:
         "data.regions=12",
         "data.min_count=2",
         "precision=float32",
-        "model.width=48",
+        "model.width=64",
         "model.encoder.dropout=0.1",
         "model.decoder.word_dropout=0.1",
         "model.decoder.output_dropout=0.1",
@@ -65,7 +65,7 @@ def mean(entries: list[dict[str, float]], name: str) -> float:
 def baseline(tiny: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A young captioner that the methods go on from."""
     path = tmp_path_factory.mktemp("runs") / "baseline"
-    stage = ["stages.words.epochs=10", "stages.words.batch=8", "stages.words.optimizer.lr=5e-3", "validation.every=10"]
+    stage = ["stages.words.epochs=50", "stages.words.batch=8", "stages.words.optimizer.lr=5e-3", "validation.every=50"]
     losses = run("baseline", path, *tiny, *stage, "stages.words.schedule={kind: constant}")
     assert mean(losses[-4:], "loss") < 0.75 * mean(losses[:4], "loss")
     return path

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, get_args, get_type_hints
 
 import typer
+
+from deixis.errors import DeixisError
 
 
 def evaluate(
@@ -27,6 +29,11 @@ def evaluate(
     beam: Annotated[
         int | None, typer.Option(min=1, help="Beam width; 1 is greedy. Else 1 for a run, 3 for a bundle.")
     ] = None,
+    point: Annotated[
+        str, typer.Option(help="How attention becomes a box: auto, argmax, union or soft_vote; needs no training.")
+    ] = "auto",
+    objectness: Annotated[float, typer.Option(help="Exponent of the regions' objectness beside attention.")] = 0.0,
+    regionness: Annotated[float, typer.Option(help="Exponent of the regions' regionness beside attention.")] = 0.0,
     metrics: Annotated[str, typer.Option(help="Caption metrics; METEOR is added where Java is.")] = "bleu,rouge,cider",
     limit: Annotated[int | None, typer.Option(min=1, help="Only the first so many images.")] = None,
     replicates: Annotated[int, typer.Option(min=0, help="Bootstrap samples of the intervals; 0 for none.")] = 1000,
@@ -50,6 +57,7 @@ def evaluate(
     from deixis.answering.bundle import find_bundle, join
     from deixis.answering.load import Deixis
     from deixis.answering.measure import answering_strategy, evaluate_bundle
+    from deixis.captioning.answer import Pointing
     from deixis.captioning.strategy import Strategy
     from deixis.cli.score import _print_report
     from deixis.metrics.report import write_texts
@@ -57,6 +65,9 @@ def evaluate(
     from deixis.training.evaluate import evaluate as measure
     from deixis.training.models import load
 
+    rules = get_args(get_type_hints(Pointing)["rule"])
+    if point not in rules:
+        raise DeixisError(f"unknown --point {point!r}: there are {', '.join(rules)}")
     bundle = join(find_bundle(model), None if grounder is None else find_bundle(grounder))
     both = bundle.captioner is not None and bundle.grounder is not None
     options = EvaluationOptions(
@@ -66,6 +77,7 @@ def evaluate(
         classes=classes,
         limit=limit,
         strategy=Strategy() if beam in (None, 1) else Strategy("beam", width=beam or 1),
+        pointing=Pointing(rule=point, objectness=objectness, regionness=regionness),  # type: ignore[arg-type]
         metrics=tuple(name.strip() for name in metrics.split(",") if name.strip()),
         replicates=replicates,
         batch=batch,
