@@ -55,6 +55,8 @@ class Worker:
         recipe = recipe_of(row, seed)
         path = run_folder(row, seed)
         if not finished(path):
+            if path != home(row, seed):
+                raise DeixisError(f"{path} is not finished: let it end, or give the row a run of its own")
             data = self._reading(recipe.data)
             began = time.process_time()
             try:
@@ -90,10 +92,15 @@ def recipe_of(row: Row, seed: int) -> Recipe:
 
 
 def run_folder(row: Row, seed: int) -> Path:
-    """Return where a row is trained."""
+    """Return where a row is or was trained."""
     elsewhere = cache_home() / "runs" / row.run if row.run is not None else None
     if elsewhere is not None and seed == 1 and Run(elsewhere).exists:
         return elsewhere
+    return home(row, seed)
+
+
+def home(row: Row, seed: int) -> Path:
+    """Return where this benchmark trains a row."""
     return cache_home() / "runs" / "flickr8k" / f"{row.trained}-s{seed}"
 
 

@@ -189,6 +189,18 @@ def test_random_negatives_are_nouns_of_other_images(monkeypatch: pytest.MonkeyPa
     assert torch.isfinite(objective(context)["language_contrast"])
 
 
+@pytest.mark.parametrize("kind", ["random", "plausible"])
+def test_only_the_first_captions_of_an_image_get_negatives_if_so_asked(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = infoground("embedding")
+    batch = batch_of(images=2, words=[[A, DOG, END], [A, CAT, END], [A, HORSE, END]])  # dog and horse share an image
+    objective = language(monkeypatch, batch, negatives=kind, captions=1)
+    context = Context(model, batch, generator=torch.Generator().manual_seed(0))
+    _, _, of = objective._random(model, context) if kind == "random" else objective._from_table(model, batch)
+    assert [batch.caption_ids[at].split("#")[1] for at in of.tolist()] == ["0", "0"]
+
+
 @pytest.mark.parametrize("kind", ["embedding", "contextual"])
 def test_padding_changes_nothing(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     batch = batch_of()
