@@ -101,8 +101,9 @@ def test_not_keeping_asks_every_time(teacher: Counting, named: Batch, make_capti
     assert torch.allclose(losses[0], losses[3], atol=1e-3)
 
 
-def test_the_teacher_computes_in_full_precision_inside_a_bf16_run(teacher: Counting, named: Batch) -> None:
-    plain = TaughtAttention(teacher, nouns, keep=False)(named)  # type: ignore[arg-type]
+@pytest.mark.parametrize("keep", [False, True])
+def test_the_teacher_computes_in_full_precision_inside_a_bf16_run(teacher: Counting, named: Batch, keep: bool) -> None:
+    plain = TaughtAttention(teacher, nouns, keep=keep)(named)  # type: ignore[arg-type]
     with torch.autocast("cpu", torch.bfloat16):
-        inside = TaughtAttention(teacher, nouns, keep=False)(named)  # type: ignore[arg-type]
+        inside = TaughtAttention(teacher, nouns, keep=keep)(named)  # type: ignore[arg-type]
     assert torch.equal(plain, inside)

@@ -37,13 +37,18 @@ class TaughtAttention:
 
     def __call__(self, batch: Batch) -> Tensor:
         """Return the teacher's attention, (C, T, N); it is 0 at words that do not count."""
+        with torch.no_grad(), torch.autocast(batch.words.device.type, enabled=False):
+            return self._taught(batch)
+
+    def _taught(self, batch: Batch) -> Tensor:
         counted = self.counted(batch)
         if not self.keep or not batch.caption_ids:
             return self._ask(batch) * counted.unsqueeze(-1)
         if any(name not in self._kept for name in batch.caption_ids):
             self._learn(batch, counted)
         width = batch.regions.mask.shape[1]
-        rows = [pad(row, (0, width - row.shape[1])) for row in (self._kept[name] for name in batch.caption_ids)]
+        kept = [self._kept[name].float() for name in batch.caption_ids]  # bf16 autocast joins no half precision
+        rows = [pad(row, (0, width - row.shape[1])) for row in kept]
         taught = torch.zeros(*counted.shape, width, device=counted.device)
         taught[counted] = torch.cat(rows).to(taught)  # in order of captions, then words, as the mask is read
         return taught
@@ -55,8 +60,7 @@ class TaughtAttention:
             self._kept[name] = attention[row, counted[row].cpu(), : real[image]].clone()
 
     def _ask(self, batch: Batch) -> Tensor:
-        with torch.no_grad(), torch.autocast(batch.words.device.type, enabled=False):
-            return self.teacher.attention(batch).float()
+        return self.teacher.attention(batch).float()
 
     def save(self, path: Path) -> None:
         """Write everything asked so far, whole or not at all."""
