@@ -1,12 +1,18 @@
-"""Fixtures for every test: the shared real data, an own cache folder, and few threads."""
+"""Fixtures for every test: the shared real data, an own cache folder, few threads, and one browser for all."""
 
 from __future__ import annotations
 
 import os
+import shutil
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
 
 # A busy machine must not fail a property by its clock; in CI the same examples run every time.
 settings.register_profile(
@@ -119,3 +125,34 @@ def small_bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
         config = ModelConfig(recipe, extractor.fingerprint, settings, asdict(sizes), metrics={"cider": 1.25})
         save_model(folder / role, model, vocabulary, config)
     return folder
+
+
+BROWSER_FLAGS = [
+    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+    "--disable-component-update", "--disable-sync",
+]  # fmt: skip
+
+
+def _find_browser() -> str | None:
+    chosen = os.environ.get("DEIXIS_CHROMIUM")
+    names = ("chromium", "chromium-browser", "google-chrome")
+    return chosen or next((found for name in names if (found := shutil.which(name))), None)
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """A real headless Chromium: one for all tests of a process, because Playwright starts only once in each.
+
+    ``make test`` skips tests that need it where none is installed; with ``DEIXIS_BROWSER=required`` (CI) they fail.
+    """
+    path = _find_browser()
+    if path is None:
+        if os.environ.get("DEIXIS_BROWSER") == "required":
+            pytest.fail("these tests must run here (DEIXIS_BROWSER=required), but there is no Chromium")
+        pytest.skip("needs Chromium: install it (Debian: apt-get install chromium) or set DEIXIS_CHROMIUM")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        launched = playwright.chromium.launch(executable_path=path, args=BROWSER_FLAGS)
+        yield launched
+        launched.close()

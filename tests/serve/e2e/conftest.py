@@ -5,8 +5,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -14,7 +12,7 @@ from pathlib import Path
 
 import pytest
 import uvicorn
-from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page
 
 from deixis.answering.load import Deixis, load
 from deixis.serve.app import make_app
@@ -22,31 +20,7 @@ from deixis.serve.guard import Access
 from deixis.serve.run import address_of, listen
 from deixis.serve.service import Service
 
-FLAGS = [
-    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
-    "--disable-component-update", "--disable-sync",
-]  # fmt: skip
 PATIENCE = 60_000  # milliseconds: a busy machine must not fail a test
-
-
-def find_browser() -> str | None:
-    """Return the Chromium to drive."""
-    chosen = os.environ.get("DEIXIS_CHROMIUM")
-    names = ("chromium", "chromium-browser", "google-chrome")
-    return chosen or next((found for name in names if (found := shutil.which(name))), None)
-
-
-@pytest.fixture(scope="session")
-def browser() -> Iterator[Browser]:
-    path = find_browser()
-    if path is None:
-        if os.environ.get("DEIXIS_BROWSER") == "required":
-            pytest.fail("these tests must run here (DEIXIS_BROWSER=required), but there is no Chromium")
-        pytest.skip("needs Chromium: install it (Debian: apt-get install chromium) or set DEIXIS_CHROMIUM")
-    with sync_playwright() as playwright:
-        launched = playwright.chromium.launch(executable_path=path, args=FLAGS)
-        yield launched
-        launched.close()
 
 
 def _served(service: Service, access: Access) -> Iterator[str]:
