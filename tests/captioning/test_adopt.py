@@ -7,9 +7,16 @@ import torch
 
 from deixis.captioning import AttentionConfig, Captioner
 from deixis.captioning.captioner import ATTENTION
+from deixis.captioning.distributed import DistributedAttention
 from deixis.data.batch import Batch
 
 Make = Callable[..., Captioner]
+
+
+def branches_of(model: Captioner) -> DistributedAttention:
+    attention = model.decoder.attention
+    assert isinstance(attention, DistributedAttention)
+    return attention
 
 
 def attention_of(model: Captioner, batch: Batch) -> torch.Tensor:
@@ -23,7 +30,7 @@ def test_the_first_branch_is_the_soft_attention_it_came_from(make_captioner: Mak
     one, many = attention_of(soft, batch)[0], attention_of(branched, batch)
     assert len(many) == 3  # all branches have weights now, so all take part when answering
     assert torch.allclose(one, many[0], atol=1e-5)
-    score = branched.decoder.attention.score
+    score = branches_of(branched).score
     for branch in (1, 2):
         assert not torch.equal(score[branch], score[0])
         assert (score[branch] - score[0]).std() < 0.2 * score[0].std()
@@ -49,30 +56,28 @@ def test_every_process_makes_the_same_branches(make_captioner: Make) -> None:
 @pytest.mark.parametrize("branches", [2, 5])
 def test_branches_that_are_there_are_kept(branches: int, make_captioner: Make) -> None:
     old = make_captioner(seed=1, attention=AttentionConfig("distributed", branches=3))
-    old.decoder.attention.joined.fill_(3)
+    branches_of(old).joined.fill_(3)
     new = make_captioner(seed=2, attention=AttentionConfig("distributed", branches=branches))
     new.load_state_dict(new.adopt(old.state_dict()))
     kept = min(3, branches)
-    width = new.decoder.attention.width
-    assert torch.equal(new.decoder.attention.score[:kept], old.decoder.attention.score[:kept])
-    assert torch.equal(
-        new.decoder.attention.query.weight[: kept * width], old.decoder.attention.query.weight[: kept * width]
-    )
+    width = branches_of(new).width
+    assert torch.equal(branches_of(new).score[:kept], branches_of(old).score[:kept])
+    assert torch.equal(branches_of(new).query.weight[: kept * width], branches_of(old).query.weight[: kept * width])
 
 
 def test_branches_that_never_trained_are_not_taken(make_captioner: Make) -> None:
     old = make_captioner(seed=1, attention=AttentionConfig("distributed", branches=3))  # joined is 1
     new = make_captioner(seed=2, attention=AttentionConfig("distributed", branches=3))
     new.load_state_dict(new.adopt(old.state_dict()))
-    assert torch.equal(new.decoder.attention.score[0], old.decoder.attention.score[0])
-    assert not torch.equal(new.decoder.attention.score[1], old.decoder.attention.score[1])
+    assert torch.equal(branches_of(new).score[0], branches_of(old).score[0])
+    assert not torch.equal(branches_of(new).score[1], branches_of(old).score[1])
 
 
 def test_soft_attention_takes_the_first_branch(make_captioner: Make) -> None:
     old = make_captioner(seed=1, attention=AttentionConfig("distributed", branches=3))
     new = make_captioner(seed=2)
     new.load_state_dict(new.adopt(old.state_dict()))
-    assert torch.equal(new.decoder.attention.score, old.decoder.attention.score[0])
+    assert torch.equal(new.state_dict()[f"{ATTENTION}score"], branches_of(old).score[0])
 
 
 def test_multi_head_attention_starts_fresh_and_the_rest_is_taken(make_captioner: Make) -> None:

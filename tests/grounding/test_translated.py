@@ -22,7 +22,7 @@ def test_words_are_looked_up_by_spelling() -> None:
         seen.append(batch.words.tolist())
         return torch.zeros(len(batch))
 
-    grounder = TranslatedGrounder(SimpleNamespace(match=match, attention=match), known, spoken)  # type: ignore[arg-type]
+    grounder = TranslatedGrounder(SimpleNamespace(match=match, attention=match), known, spoken)
     words = torch.tensor([[spoken.id("dog"), spoken.id("zebra"), spoken.id("cat"), END, PAD]])
     zero = torch.zeros(1, 5, dtype=torch.long)
     batch = Batch(regions=None, words=words, image_of=zero[0, :1], tags=zero)  # type: ignore[arg-type]
