@@ -8,7 +8,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deixis.grounding.coverage import CoverageOptions, cell_masks, coverage
+from deixis.grounding.coverage import cell_masks, coverage
 
 
 def masks(boxes: list[list[float]], grid: int = 10) -> torch.Tensor:
@@ -61,10 +61,9 @@ def test_evidence_everywhere_is_covered_by_the_whole_picture() -> None:
 
 def test_the_value_is_a_soft_overlap_counted_by_hand() -> None:
     """Two halves; only the left is evidence, so the heat is 1 on the left and e on the right."""
-    options = CoverageOptions(grid=2, small=0.0)
     cells = masks([LEFT, RIGHT], 2)
     scores = torch.tensor([[2.0, 0.0]])  # of two, the lower is the median
-    found = coverage(scores, cells, torch.ones(1, 2, dtype=torch.bool), options)[0]
+    found = coverage(scores, cells, torch.ones(1, 2, dtype=torch.bool), small=0.0)[0]
     high, low = (1 / (1 + math.exp(-8 * (level - 0.6))) for level in (1.0, 0.0))
     left, right = 2.0, 2 * low / high  # heat of two cells each, the hottest set to 1
     expected = [

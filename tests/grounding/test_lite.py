@@ -12,6 +12,7 @@ from deixis.data.batch import Batch, PhraseBatch, RegionBatch
 from deixis.data.pad import pad_regions
 from deixis.grounding.lite import LiteConfig, LiteGrounder, word_facts
 from deixis.grounding.region_facts import FACTS, region_facts
+from deixis.grounding.word_groups import WordGroup
 from deixis.text.chunker import chunk
 from deixis.text.vocabulary import UNKNOWN, Entry, Vocabulary
 from deixis.types import Regions
@@ -52,8 +53,8 @@ def test_words_know_their_lemma_and_kind() -> None:
     assert int(facts["lemma"][DOGS]) == DOG
     assert float(facts["plural"][DOGS]) == 1.0
     assert float(facts["plural"][DOG]) == 0.0
-    assert facts["thing"][[DOG, MAN]].all()
-    assert not facts["thing"][[RED, GRASS, UNKNOWN]].any()
+    assert (facts["group"][[DOG, MAN]] == WordGroup.THING).all()
+    assert facts["group"][[RED, GRASS, UNKNOWN]].tolist() == [WordGroup.OTHER, WordGroup.PLACE, WordGroup.OTHER]
     assert facts["silent"][[0, 2, A]].all()
     assert not facts["silent"][RED]
 

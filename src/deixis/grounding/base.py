@@ -13,6 +13,7 @@ from deixis.data.collate import CaptionEncoder, EncodedExample, collate
 from deixis.data.pad import pad_regions
 from deixis.errors import DeixisError
 from deixis.grounding.answer import grounded, ranked_phrase, unknown_phrase
+from deixis.grounding.calibration import Calibration
 from deixis.grounding.pooling import PhrasePooling, phrase_scores
 from deixis.text.relations import RelationVocabulary
 from deixis.text.vocabulary import END, PAD, Vocabulary
@@ -48,6 +49,8 @@ class WordGrounder(nn.Module):
         super().__init__()
         self.vocabulary = vocabulary
         self.answers = answers
+        self.calibration: Calibration | None = None
+        """What its scores mean, where that was fitted: read from beside the weights when a model is loaded."""
 
     def word_scores(self, batch: Batch) -> Tensor:
         """Return the logits of each word's attention over its image's regions, (C, T, N), -inf for padded regions."""
@@ -76,6 +79,12 @@ class WordGrounder(nn.Module):
         if self.answers.regionness and regions.regionness is not None:
             pooled = pooled + self.answers.regionness * regions.regionness[image].clamp(min=1e-6).log()
         return pooled.masked_fill(~regions.mask[image], -torch.inf)
+
+    def phrase_presence(self, batch: Batch) -> Tensor:
+        """Return a score that grows with how surely each phrase is about its image, (P,): here its best region's."""
+        if batch.phrases is None:
+            raise DeixisError("this batch has no phrases to ground")
+        return phrase_scores(self.word_scores(batch), batch.phrases, self.answers.pooling).amax(-1)
 
     def ranked_boxes(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """Return the score of every region for every phrase, (P, N), and its box, (P, N, 4); subclasses may move it."""
@@ -117,11 +126,15 @@ class WordGrounder(nn.Module):
         )
         captions = tuple(encoder(sentence) for sentence in sentences)
         scored: Iterator[tuple[Tensor, Tensor]] = iter(())
+        beliefs: Iterator[tuple[float, float]] = iter(())
         if any(caption.phrases for caption in captions):
             texts = tuple(sentence.text for sentence in sentences)
             batch = collate([EncodedExample("", captions, texts)], padded).to(same_device(self))
             logits, boxes = self.ranked_boxes(batch)
             scored = zip(logits[:, : len(regions)].cpu(), boxes[:, : len(regions)].to(regions.boxes), strict=True)
+            if self.calibration is not None:
+                right, present = self.calibration.judge(logits, boxes, self.phrase_presence(batch))
+                beliefs = zip(right.tolist(), present.tolist(), strict=True)
         answers: list[GroundedPhrases] = []
         for sentence, caption in zip(sentences, captions, strict=True):
             found: dict[int, GroundedPhrase] = {}
@@ -129,7 +142,11 @@ class WordGrounder(nn.Module):
                 own_logits, own_boxes = next(scored)
                 phrase = sentence.phrases[encoded.label]
                 moved = replace(regions, boxes=own_boxes)
-                found[encoded.label] = ranked_phrase(moved, sentence, phrase, own_logits, self.answers.ranked)
+                answer = ranked_phrase(moved, sentence, phrase, own_logits, self.answers.ranked)
+                if self.calibration is not None:
+                    right_box, there = next(beliefs)
+                    answer = replace(answer, score=right_box, found=there >= self.calibration.threshold)
+                found[encoded.label] = answer
             every = enumerate(sentence.phrases)
             phrases = tuple(found.get(at) or unknown_phrase(regions, sentence, phrase) for at, phrase in every)
             answers.append(grounded(sentence, regions, phrases))

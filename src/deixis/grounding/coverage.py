@@ -8,26 +8,10 @@ here: what a word tells about extent follows from what regions of all sizes say 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import torch
 from torch import Tensor
 
 SMALL = 1e-3
-
-
-@dataclass(frozen=True, slots=True)
-class CoverageOptions:
-    """How evidence is spread. The defaults were chosen on validation photos, by eye on a coarse grid."""
-
-    grid: int = 14
-    """Cells along each side of the picture."""
-    middle: float = 0.6
-    """A region is evidence when its score is this far from the median towards the best of its image."""
-    sharpness: float = 8.0
-    """How fast that happens, over the same distance."""
-    small: float = 0.5
-    """Small regions say more precisely where: a region's vote for its cells is divided by its area to this power."""
 
 
 def cell_masks(boxes_normalised: Tensor, mask: Tensor, grid: int) -> Tensor:
@@ -40,23 +24,32 @@ def cell_masks(boxes_normalised: Tensor, mask: Tensor, grid: int) -> Tensor:
     return cells.flatten(-2) * mask.unsqueeze(-1)
 
 
-def coverage(scores: Tensor, cells: Tensor, mask: Tensor, options: CoverageOptions | None = None) -> Tensor:
+def coverage(
+    scores: Tensor,
+    cells: Tensor,
+    mask: Tensor,
+    middle: Tensor | float = 0.6,
+    sharpness: Tensor | float = 8.0,
+    small: float = 0.5,
+) -> Tensor:
     """Return the logarithm of how well each region covers the evidence, (P, N).
 
     Args:
         scores: How much each region looks like the word, on any scale, (P, N).
         cells: The cells of the regions, one row of regions for each score, (P, N, G).
         mask: Which regions are real, (P, N).
-        options: How evidence is spread.
+        middle: A region is evidence when its score is this far from the median towards the best of its image; a number
+            or one for each row, (P, 1). The less it asks for, the larger the boxes.
+        sharpness: How fast that happens, over the same distance.
+        small: Small regions say more precisely where: a region's vote for its cells is divided by its area to this
+            power.
     """
-    options = options or CoverageOptions()
     known = scores.float().masked_fill(~mask, torch.nan)
-    middle = known.nanmedian(1, keepdim=True).values
-    reach = (scores.masked_fill(~mask, -torch.inf).amax(1, keepdim=True) - middle).clamp(min=SMALL)
-    level = (scores - middle) / reach - options.middle
-    evidence = torch.sigmoid(options.sharpness * level) * mask  # (P, N)
+    median = known.nanmedian(1, keepdim=True).values
+    reach = (scores.masked_fill(~mask, -torch.inf).amax(1, keepdim=True) - median).clamp(min=SMALL)
+    evidence = torch.sigmoid(sharpness * ((scores - median) / reach - middle)) * mask  # (P, N)
     sizes = cells.sum(-1)  # (P, N)
-    vote = mask / (sizes / cells.shape[-1]).clamp(min=0.01) ** options.small
+    vote = mask / (sizes / cells.shape[-1]).clamp(min=0.01) ** small
     heat = torch.einsum("pn,png->pg", evidence * vote, cells)
     heat = heat / torch.einsum("pn,png->pg", vote, cells).clamp(min=SMALL)  # (P, G)
     heat = heat / heat.amax(1, keepdim=True).clamp(min=SMALL)

@@ -10,7 +10,7 @@ errors mostly cancel, so that the pupil is better than the teacher. No box a per
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 
 import torch
 import torch.nn.functional as F
@@ -20,23 +20,47 @@ from deixis.captioning.config import InputSizes
 from deixis.data.batch import Batch, PhraseBatch, RegionBatch, WordKind
 from deixis.errors import DeixisError
 from deixis.grounding.base import AnswerOptions, WordGrounder, real_words
-from deixis.grounding.coverage import CoverageOptions, cell_masks, coverage
-from deixis.grounding.region_facts import FACTS, region_facts
-from deixis.regions.caption_words import is_thing_word
+from deixis.grounding.coverage import cell_masks, coverage
+from deixis.grounding.region_facts import FACTS, attached, region_facts
+from deixis.grounding.word_groups import WordGroup, word_group
 from deixis.text.vocabulary import END, PAD, SPECIAL_WORDS, UNKNOWN, Vocabulary
 
 ARTICLES = ("a", "an", "the")
 PLURAL_TAGS = ("NNS", "NNPS")
+SMALLEST_SIZE = 0.003
 
 
 @dataclass(frozen=True, slots=True)
-class TeacherOptions:
-    """Weights of what the teacher adds up, in logarithms."""
+class GroupWeights:
+    """What the teacher adds up for a group of words, in logarithms. Chosen on validation photos from coarse grids."""
 
     evidence: float = 0.25
     modifiers: float = 0.2
     prior: float = 1.0
+    """Objectness for things, else the better of regionness and half of it."""
     coverage: float = 1.0
+    size: float = 0.0
+    """Exponent of a box's share of the picture."""
+    attached: float = 0.0
+    """Exponent of how surely a box is part of a larger thing."""
+    middle: float = 0.6
+    sharpness: float = 8.0
+
+
+@dataclass(frozen=True, slots=True)
+class TeacherOptions:
+    """The weights of each group of words, by the names of :class:`WordGroup`."""
+
+    thing: GroupWeights = GroupWeights(evidence=0.4, prior=2.0, coverage=0.0, size=0.3)
+    worn: GroupWeights = GroupWeights(coverage=0.0, size=0.3, attached=0.5)
+    body: GroupWeights = GroupWeights(size=-0.6, middle=0.8)
+    place: GroupWeights = GroupWeights(evidence=0.15, size=0.3, sharpness=4.0)
+    other: GroupWeights = GroupWeights(size=-0.3, middle=0.3)
+
+    def table(self) -> Tensor:
+        """Return the weights as rows of numbers, (groups, fields)."""
+        groups = [getattr(self, group.name.lower()) for group in WordGroup]
+        return torch.tensor([[getattr(group, item.name) for item in fields(GroupWeights)] for group in groups])
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +70,8 @@ class LiteConfig:
     width: int = 192
     dropout: float = 0.1
     teacher: TeacherOptions = field(default_factory=TeacherOptions)
-    spread: CoverageOptions = field(default_factory=CoverageOptions)
+    grid: int = 14
+    """Cells along a side of the picture, on which evidence is spread out."""
     mix: float = 0.0
     """Weight of the teacher in the answer, beside the pupil."""
     answers: AnswerOptions = field(default_factory=AnswerOptions)
@@ -74,7 +99,7 @@ class LiteGrounder(WordGrounder):
         for weights in (self.evidence_bias.weight, self.word_fact_weights.weight, self.fact_weights.weight):
             nn.init.zeros_(weights)
         self.lemma: Tensor
-        self.thing: Tensor
+        self.group: Tensor
         self.plural: Tensor
         self.silent: Tensor
         for name, values in word_facts(vocabulary).items():
@@ -98,10 +123,8 @@ class LiteGrounder(WordGrounder):
             words: Lemma ids, (M,).
             regions: Regions of B images.
         """
-        thing = regions.objectness.float().clamp(min=1e-4).sqrt()
-        part = thing if regions.regionness is None else torch.maximum(regions.regionness.float(), thing / 2)
-        prior = torch.where(self.thing[words][:, None, None], thing.log(), part.clamp(min=0.02).log())
-        return prior.masked_fill(~regions.mask, -torch.inf)
+        image = torch.arange(len(regions), device=words.device)
+        return self._own_prior(words.unsqueeze(1), regions, image)
 
     def evidence(self, words: Tensor, regions: RegionBatch) -> Tensor:
         """Return how much every region of every image looks like every word, (M,) -> (M, B, N)."""
@@ -147,21 +170,28 @@ class LiteGrounder(WordGrounder):
     def teacher(self, batch: Batch, phrases: PhraseBatch) -> Tensor:
         """Return what evidence, coverage and the prior say together, as logits, (P, N), -inf for padding."""
         heads, modifiers, _ = self.read(batch, phrases)
-        regions, weigh = batch.regions, self.config.teacher
-        image = batch.image_of[phrases.caption]
+        regions, image = batch.regions, batch.image_of[phrases.caption]
+        mask = regions.mask[image]  # (P, N)
         seen = self.evidence_regions(self.looks(regions)).float()[image]  # (P, N, D)
         table = self.evidence_words.weight.float()
-        known = (heads != UNKNOWN).unsqueeze(1)
-        looks = torch.einsum("pd,pnd->pn", table[heads], seen) * known
+        looks = torch.einsum("pd,pnd->pn", table[heads], seen) * (heads != UNKNOWN).unsqueeze(1)
         told = (modifiers != PAD) & (modifiers != UNKNOWN)
         mean = (table[modifiers] * told.unsqueeze(-1)).sum(1) / told.sum(1, keepdim=True).clamp(min=1)
         modified = torch.einsum("pd,pnd->pn", mean, seen)
-        mask = regions.mask[image]
-        prior = self._own_prior(heads, regions, image)
-        cells = cell_masks(regions.boxes_normalised, regions.mask, self.config.spread.grid)[image]
-        spread = coverage(looks, cells, mask, self.config.spread)
-        total = weigh.evidence * looks + weigh.modifiers * modified + weigh.prior * prior + weigh.coverage * spread
-        return total.masked_fill(~mask, -torch.inf)
+        cells = cell_masks(regions.boxes_normalised, regions.mask, self.config.grid)  # (B, N, G)
+        size = (cells.mean(-1)).clamp(min=SMALLEST_SIZE).log()[image]
+        part = attached(regions).clamp(min=0.03).log()[image]
+        weights = self.config.teacher.table().to(looks)[self.group[heads]].unsqueeze(-1)  # (P, fields, 1)
+        middle, sharpness = weights[:, -2], weights[:, -1]
+        terms = [
+            looks,
+            modified,
+            self._own_prior(heads, regions, image),
+            coverage(looks, cells[image], mask, middle, sharpness),
+            size,
+            part,
+        ]
+        return (weights[:, :-2] * torch.stack(terms, 1)).sum(1).masked_fill(~mask, -torch.inf)
 
     def phrase_logits(self, batch: Batch) -> Tensor:
         """Return the answer's log-probabilities of every region for every phrase, (P, N)."""
@@ -199,6 +229,14 @@ class LiteGrounder(WordGrounder):
         total = scores.new_zeros(len(batch)).index_add(0, caption, scores)
         return total / chosen.sum(1).clamp(min=1)
 
+    def phrase_presence(self, batch: Batch) -> Tensor:
+        """Return the presence of each phrase's head in its image, 0 for a word it does not know, (P,)."""
+        if batch.phrases is None:
+            raise DeixisError("this batch has no phrases to ground")
+        heads, _, _ = self.read(batch, batch.phrases)
+        scores = self.own_presence(heads, batch.regions, batch.image_of[batch.phrases.caption])
+        return torch.where(heads == UNKNOWN, 0.0, scores)
+
     def own_presence(self, words: Tensor, regions: RegionBatch, image: Tensor) -> Tensor:
         """Return the score that a word is in one image each, (M,) and (M,) -> (M,)."""
         seen = self.evidence_regions(self.looks(regions))[image]  # (M, N, D)
@@ -208,9 +246,10 @@ class LiteGrounder(WordGrounder):
 
     def _own_prior(self, words: Tensor, regions: RegionBatch, image: Tensor) -> Tensor:
         """Return the prior of a word over the regions of one image each, (M, N)."""
-        thing = self.prior(words.new_tensor([UNKNOWN]), regions)[0]
-        both = torch.stack([thing, self.prior(self.thing.nonzero()[:1, 0], regions)[0] if self.thing.any() else thing])
-        return both[self.thing[words].long(), image]
+        thing = regions.objectness.float().clamp(min=1e-4).sqrt()
+        part = thing if regions.regionness is None else torch.maximum(regions.regionness.float(), thing / 2)
+        both = torch.stack([part.clamp(min=0.02), thing]).log().masked_fill(~regions.mask, -torch.inf)  # (2, B, N)
+        return both[(self.group[words] == WordGroup.THING).long(), image]
 
 
 class Branches(nn.Module):
@@ -230,16 +269,17 @@ class Branches(nn.Module):
 
 
 def word_facts(vocabulary: Vocabulary) -> dict[str, Tensor]:
-    """Return per word: the id that stands for its lemma, whether it names a thing, is plural, or says nothing."""
+    """Return per word: the id that stands for its lemma, its group, whether it is plural, or says nothing."""
     first: dict[str, int] = {}
     lemma = list(range(len(SPECIAL_WORDS)))
     for at, entry in enumerate(vocabulary.entries, len(SPECIAL_WORDS)):
         lemma.append(first.setdefault(entry.lemma or entry.word, at))
     special = [False] * len(SPECIAL_WORDS)
+    other = [WordGroup.OTHER] * len(SPECIAL_WORDS)
     entries = vocabulary.entries
     return {
         "lemma": torch.tensor(lemma),
-        "thing": torch.tensor([*special, *(is_thing_word(entry.lemma or entry.word) for entry in entries)]),
+        "group": torch.tensor([*other, *(word_group(entry.word, entry.lemma or entry.word) for entry in entries)]),
         "plural": torch.tensor([*special, *(entry.tag in PLURAL_TAGS for entry in entries)]).float(),
         "silent": torch.tensor(
             [at in (PAD, END) for at in range(len(special))] + [entry.word in ARTICLES for entry in entries]

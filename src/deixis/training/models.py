@@ -10,6 +10,8 @@ import torch
 from torch import nn
 
 from deixis.errors import BadFileError, DeixisError
+from deixis.grounding.base import WordGrounder
+from deixis.grounding.calibration import Calibration
 from deixis.grounding.translated import TranslatedGrounder
 from deixis.home import cache_home
 from deixis.interfaces import Extractor, Grounder
@@ -83,6 +85,8 @@ def load(name: str, *, device: str | torch.device = "cpu") -> LoadedModel:
     """Load a model to answer with."""
     folder = find_model(name)
     model, vocabulary, config = load_model(folder)
+    if isinstance(model, WordGrounder):
+        model.calibration = Calibration.load(folder)
     return LoadedModel(name, folder, model.to(device), vocabulary, config)
 
 
