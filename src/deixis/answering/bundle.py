@@ -10,10 +10,11 @@ import json
 import re
 import shutil
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
+from deixis.answering.presence import Presence
 from deixis.captioning.answer import Pointing
 from deixis.errors import BadFileError, DeixisError
 from deixis.home import cache_home
@@ -37,6 +38,8 @@ class Card:
     """Where words point: where the captioner looked, or where the grounder finds their phrases."""
     pointing: Pointing = field(default_factory=Pointing)
     """How attention becomes a box."""
+    presence: Presence | None = None
+    """What makes probabilities of the grounder's matching scores, for checking captions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +81,9 @@ def join(first: Bundle, grounder: Bundle | None) -> Bundle:
         return first
     if grounder.grounder is None:
         raise DeixisError(f"{grounder.name} holds no grounder: name a run of a grounder, or a bundle with one")
-    return Bundle(first.name, first.captioner, grounder.grounder, first.card)
+    # probabilities were fitted to the grounder that is replaced
+    card = replace(first.card, presence=grounder.card.presence)
+    return Bundle(first.name, first.captioner, grounder.grounder, card)
 
 
 def write_bundle(folder: Path, bundle: Bundle, *, half: bool = True) -> None:
@@ -141,6 +146,9 @@ def read_card(path: Path) -> Card:
     try:
         if data.get("format") != FORMAT or data.get("method", "attention") not in ("attention", "grounder"):
             raise ValueError(f"format {data.get('format')!r}, method {data.get('method')!r}")
-        return Card(data.get("method", "attention"), Pointing(**pointing))
+        presence = data.get("presence")
+        return Card(
+            data.get("method", "attention"), Pointing(**pointing), None if presence is None else Presence(**presence)
+        )
     except (TypeError, ValueError) as error:
         raise BadFileError(f"{path} is no card of a bundle: {error} in {json.dumps(data)[:200]}") from error

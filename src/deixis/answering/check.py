@@ -1,30 +1,53 @@
 """Is what a caption names really there? A grounder is asked about each thing.
 
 A captioner says what usually goes together: a ball where a dog jumps. The grounder looks for each thing by itself, so
-its doubt is worth showing. The number is its probability for the noun phrase that the word belongs to.
+its doubt is worth showing.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 
+from deixis.answering.presence import Presence, match_words
 from deixis.interfaces import Grounder
 from deixis.text.chunker import chunk
 from deixis.text.vocabulary import Vocabulary
 from deixis.types import GroundedCaption, GroundedPhrase, Regions
 
 
-def check(caption: GroundedCaption, regions: Regions, grounder: Grounder, vocabulary: Vocabulary) -> GroundedCaption:
-    """Mark words that the grounder doubts as untrusted, and give every groundable word its probability.
+def check(
+    caption: GroundedCaption,
+    regions: Regions,
+    grounder: Grounder,
+    vocabulary: Vocabulary,
+    presence: Presence | None = None,
+) -> GroundedCaption:
+    """Mark things that the grounder doubts as untrusted, and give every groundable word its probability.
 
-    A groundable word outside every noun phrase ("playing soccer" read as a verb) is asked about by itself.
+    With ``presence`` (fitted: ``deixis bundle --calibrate``) the probability is that of the word being in the photo.
+    Without, it is what the grounder says of the box of its noun phrase. Words it does not know stay as they are.
     """
+    if presence is None:
+        return _by_phrase(caption, regions, grounder, vocabulary)
+    asked = [at for at, word in enumerate(caption.words) if word.groundable]
+    scores = match_words(grounder, vocabulary, regions, [caption.words[at].text.lower() for at in asked])
+    words = list(caption.words)
+    for at, score in zip(asked, scores, strict=True):
+        if score is not None:
+            sure = presence(score)
+            words[at] = replace(words[at], presence=sure, trusted=sure >= presence.threshold)
+    return replace(caption, words=tuple(words))
+
+
+def _by_phrase(
+    caption: GroundedCaption, regions: Regions, grounder: Grounder, vocabulary: Vocabulary
+) -> GroundedCaption:
     answers = list(grounder.ground(regions, chunk(caption.text, vocabulary)).phrases)
     words = []
     for word in caption.words:
         if word.groundable:
             answer = _phrase_of(word.start, answers)
-            if answer is None:
+            if answer is None:  # "playing soccer" read as a verb: ask about the word by itself
                 answer = next(iter(grounder.ground(regions, chunk(word.text, vocabulary)).phrases), None)
             if answer is not None:
                 word = replace(word, presence=answer.score, trusted=word.trusted and answer.found)

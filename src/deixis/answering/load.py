@@ -288,7 +288,9 @@ class Deixis:
         regions = regions.top(self._judge_regions)
         if method == "grounder":
             caption = reground(caption, regions, self._judge, self.words)
-        return check_caption(caption, regions, self._judge, self.words) if check else caption
+        if check:
+            caption = check_caption(caption, regions, self._judge, self.words, self.card.presence)
+        return caption
 
     @property
     def _judge_part(self) -> LoadedModel:

@@ -9,6 +9,7 @@ from statistics import median
 
 import torch
 
+from deixis.answering.calibrate import check_section
 from deixis.answering.label import groundable
 from deixis.answering.load import Deixis
 from deixis.captioning.answer import bad_endings, reground
@@ -48,9 +49,10 @@ def evaluate_bundle(model: Deixis, dataset: str, options: EvaluationOptions) -> 
     work.sections += phrases.sections
     work.notes += [note for note in phrases.notes if note not in work.notes]
     work.seconds |= phrases.seconds
-    times = time_answers(model, work)
-    if times is not None:
-        work.sections.append(times)
+    checked = check_section(model, work)
+    if checked is None:
+        work.notes.append("the check of captions was not measured: `deixis bundle --calibrate DATA` fits it")
+    work.sections += [section for section in (checked, time_answers(model, work)) if section is not None]
     return work
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -24,6 +24,11 @@ def bundle(
     ] = None,
     objectness: Annotated[float | None, typer.Option(help="Exponent of objectness in attention.")] = None,
     regionness: Annotated[float | None, typer.Option(help="Exponent of regionness in attention.")] = None,
+    calibrate: Annotated[
+        str | None, typer.Option(metavar="DATA", help="Fit the probabilities of --check on this dataset.")
+    ] = None,
+    split: Annotated[str, typer.Option(help="The split of --calibrate; never one you report on.")] = "val",
+    store: Annotated[str | None, typer.Option(help="Region store of --calibrate's photos.")] = None,
     full: Annotated[bool, typer.Option("--full", help="Keep single precision; half is half the size.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON for programs.")] = False,
 ) -> None:
@@ -31,9 +36,12 @@ def bundle(
     from dataclasses import replace
 
     from deixis.answering.bundle import find_bundle, join, write_bundle
+    from deixis.answering.calibrate import calibrate as fit
     from deixis.answering.hub import push_to_hub
     from deixis.answering.load import Deixis
+    from deixis.answering.measure import answering_strategy
     from deixis.errors import DeixisError
+    from deixis.training.evaluate import EvaluationOptions
 
     if output is None and push is None:
         raise DeixisError("say where the bundle goes: -o FOLDER, or --push OWNER/NAME")
@@ -41,20 +49,24 @@ def bundle(
     given = {"rule": rule, "objectness": objectness, "regionness": regionness}
     pointing = replace(found.card.pointing, **{key: value for key, value in given.items() if value is not None})  # type: ignore[arg-type]
     found = replace(found, card=replace(found.card, method=method or found.card.method, pointing=pointing))
-    Deixis.from_bundle(found)  # parts that do not fit each other are refused before anything is written
-    done: dict[str, object] = {}
+    model = Deixis.from_bundle(found)  # parts that do not fit each other are refused before anything is written
+    done: dict[str, Any] = {}
+    if calibrate is not None:
+        options = EvaluationOptions(split=split, store=store, strategy=answering_strategy(model, 3))
+        presence, done["check"] = fit(model, calibrate, options)
+        found = replace(found, card=replace(found.card, presence=presence))
     if output is not None:
         write_bundle(output, found, half=not full)
-        done = {
-            "folder": str(output),
-            "bytes": sum(file.stat().st_size for file in output.rglob("*") if file.is_file()),
-        }
+        size = sum(file.stat().st_size for file in output.rglob("*") if file.is_file())
+        done |= {"folder": str(output), "bytes": size}
     if push is not None:
         done["address"] = push_to_hub(found, push, private=private, half=not full)
     if as_json:
         typer.echo(json.dumps(done))
         return
+    for name, value in done.get("check", {}).items():
+        typer.echo(f"check: {name} {value:.3f}")
     if output is not None:
-        typer.echo(f"wrote {output}, {int(str(done['bytes'])) / 1e6:.1f} MB")
+        typer.echo(f"wrote {output}, {done['bytes'] / 1e6:.1f} MB")
     if push is not None:
         typer.echo(f"uploaded to {done['address']}")
