@@ -164,7 +164,7 @@ def test_a_sentence_is_set_as_it_is_written() -> None:
 
 @pytest.mark.parametrize("size", [(1, 1), (3, 2000), (2000, 3), (40, 40), (6000, 4000)])
 def test_any_shape_of_photo_can_be_drawn(size: tuple[int, int]) -> None:
-    mark = Mark("k", "a label that is longer than the picture is wide", ((0.0, 0.0, *map(float, size)),))
+    mark = Mark("k", "a label that is longer than the picture is wide", ((0.0, 0.0, float(size[0]), float(size[1])),))
     drawing = Drawing((Image.new("RGB", size, "grey"),), (mark,), (Line("A very narrow photo", ((2, 13, "k"),)),))
     sheet = drawing.to_image()
     assert 200 <= sheet.width <= 1100

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from deixis.errors import BadFileError
 from deixis.export.review import doubt, in_review_order
-from deixis.export.things import inside, label_of, labels_in, read_answers, text_of, things_of
+from deixis.export.things import Answer, inside, label_of, labels_in, read_answers, text_of, things_of
 from deixis.types import GroundedCaption, GroundedPhrases, GroundedWord
 from tests.export.answers import CLIP, DOG, PHRASES, captions
 
@@ -69,7 +69,7 @@ def test_the_most_doubtful_come_first() -> None:
 
 
 def test_reading_lines_lists_and_single_objects(tmp_path: Path) -> None:
-    answers = [DOG, PHRASES, CLIP]
+    answers: list[Answer] = [DOG, PHRASES, CLIP]
     rows = [answer.to_json() for answer in answers]
     for text in (json.dumps(rows), "\n".join(map(json.dumps, rows))):
         (tmp_path / "a.json").write_text(text)

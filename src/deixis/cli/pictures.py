@@ -24,7 +24,7 @@ def write_pictures(answers: Sequence[GroundedCaption | GroundedPhrases], *, html
         write_page(html, answers)
         written.append(html)
     if png:
-        from deixis.cli.show import drawing_of
+        from deixis.export.draw import drawing_of
         from deixis.images import load_image
 
         names = png_names([answer.image for answer in answers])

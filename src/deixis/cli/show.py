@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,7 +12,7 @@ from rich.console import Console
 from rich.style import Style
 from rich.text import Text
 
-from deixis.export.draw import Drawing, colour_of, drawing_of_caption, drawing_of_phrases, ink_on
+from deixis.export.draw import Drawing, colour_of, drawing_of, ink_on
 from deixis.types import Box, GroundedCaption, GroundedPhrases
 
 if TYPE_CHECKING:
@@ -23,13 +22,6 @@ Answer = GroundedCaption | GroundedPhrases
 COLUMNS, ROWS = 64, 24
 """The largest small picture, in characters; a character is two pixels high."""
 DOUBTED = Style(strike=True, dim=True)
-
-
-def drawing_of(answer: Answer, pictures: Sequence[Image.Image] = ()) -> Drawing:
-    """Return what is drawn of an answer; its colours are those of every form, on paper and on screens."""
-    if isinstance(answer, GroundedCaption):
-        return drawing_of_caption(answer, pictures)
-    return drawing_of_phrases(answer, pictures)
 
 
 def answer_console(picture: bool | None) -> Console:

@@ -119,7 +119,8 @@ def _print(console: Console, answer: GroundedCaption) -> None:
     from rich.style import Style
     from rich.text import Text
 
-    from deixis.cli.show import coloured, drawing_of, thing_style
+    from deixis.cli.show import coloured, thing_style
+    from deixis.export.draw import drawing_of
 
     drawing = drawing_of(answer)
     start, end = answer.segment or (0.0, 0.0)

@@ -176,6 +176,13 @@ def drawing_of_phrases(phrases: GroundedPhrases, pictures: Sequence[Image.Image]
     return Drawing(tuple(pictures), tuple(marks), tuple(lines), phrases.image, phrases.size)
 
 
+def drawing_of(answer: GroundedCaption | GroundedPhrases, pictures: Sequence[Image.Image] = ()) -> Drawing:
+    """Draw an answer of either kind."""
+    if isinstance(answer, GroundedCaption):
+        return drawing_of_caption(answer, pictures)
+    return drawing_of_phrases(answer, pictures)
+
+
 def drawing_of_boxes(picture: Image.Image, boxes: Iterable[tuple[Box, str]], title: str = "") -> Drawing:
     """Draw labelled boxes, such as regions with their class; equal labels have equal colours."""
     marks: dict[str, Mark] = {}

@@ -205,12 +205,12 @@ def _pieces(line: Line, font: _Font, width: int) -> list[_Piece]:
     parts.append((line.text[at:], None))
     pieces = []
     open_ended = True  # nothing, or a space, came before
-    for text, key in parts:
+    for text, name in parts:
         whole = " ".join(text.split())
-        words = [whole] if key is not None and font.getlength(whole) <= width else text.split()
+        words = [whole] if name is not None and font.getlength(whole) <= width else text.split()
         for number, word in enumerate(words):
             if word:
-                pieces.append(_Piece(word, key, glued=number == 0 and not open_ended and not text[:1].isspace()))
+                pieces.append(_Piece(word, name, glued=number == 0 and not open_ended and not text[:1].isspace()))
         if text:
             open_ended = text[-1:].isspace()
     return pieces

@@ -21,11 +21,11 @@ from urllib.parse import quote
 from PIL import Image
 
 from deixis.errors import BadFileError, DeixisError
-from deixis.export.draw import Drawing, drawing_of_caption, drawing_of_phrases
+from deixis.export.draw import Drawing, drawing_of
 from deixis.export.page_parts import clip_view, document, drawing_view
 from deixis.export.things import Answer
 from deixis.images import IMAGE_SUFFIXES, ImageSource, load_image
-from deixis.types import GroundedCaption, GroundedPhrases
+from deixis.types import GroundedCaption
 from deixis.whole import whole_file
 
 Item = Answer | tuple[Answer, ImageSource] | Drawing
@@ -131,10 +131,8 @@ def _drawings(items: Iterable[Item], root: Path | None) -> Iterator[Drawing]:
             yield item
             continue
         answer, photo = item if isinstance(item, tuple) else (item, find_photo(item.image, root))
-        picture = [load_image(photo)]
-        drawn = drawing_of_phrases if isinstance(answer, GroundedPhrases) else drawing_of_caption
         # A page is handed on: it names the photo, not the folders of the machine it was made on.
-        yield replace(drawn(answer, picture), title=PurePath(answer.image).name)
+        yield replace(drawing_of(answer, [load_image(photo)]), title=PurePath(answer.image).name)
 
 
 def find_photo(name: str, root: Path | None = None) -> Path:

@@ -28,7 +28,7 @@ class Card {
     this.stages = make("div", answer.pictures.length === 1 ? "stages alone" : "stages");
     this.root.classList.toggle("strip", answer.pictures.length > 1);
     answer.pictures.forEach((picture) => this.stages.append(this.#stage(picture)));
-    this.caption = make("figcaption", "");
+    this.caption = make("div", "caption");
     this.root.append(this.stages, this.caption);
     this.#texts(answer.texts);
     this.#places();
@@ -129,7 +129,7 @@ class Clip {
     this.list.setAttribute("aria-label", "Sentences of the clip");
     this.list.hidden = segments.length < 2;
     this.root = make("article", "panel", make("div", "stages alone", stage),
-      make("figcaption", "", this.sentence, this.list), this.places);
+      make("div", "caption", this.sentence, this.list), this.places);
     if (title) this.root.prepend(make("h2", "", title));
     lightTogether(this.root, () => [this.overlay], (key) => this.light(key));
     for (const name of ["seeked", "loadeddata", "pause"]) this.video.addEventListener(name, () => this.show());
