@@ -17,8 +17,9 @@ import sys
 from rich.console import Console
 
 from benchmarks.flickr8k import render, results
+from benchmarks.flickr8k.measure import measure
 from benchmarks.flickr8k.tables import TABLES, Row, Table
-from benchmarks.flickr8k.work import Worker, finished, measure, run_folder
+from benchmarks.flickr8k.work import Worker, finished, run_folder
 from deixis.errors import DeixisError
 
 

@@ -1,0 +1,154 @@
+"""Measure a trained row: a grounder on annotated phrases; a captioner on captions, their grounding and attention."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.flickr8k.results import Result, fingerprint
+from benchmarks.flickr8k.tables import CAPTIONS, CLASSES, PRIOR, Row, Table
+from benchmarks.flickr8k.work import SPLIT, Worker, trained_for, validations
+from deixis.captioning.captioner import Captioner
+from deixis.data.open import open_dataset
+from deixis.errors import DeixisError
+from deixis.grounding.base import AnswerOptions, WordGrounder
+from deixis.grounding.scan import Scan
+from deixis.metrics.attention_accuracy import score_attention
+from deixis.metrics.bootstrap import MeanSample
+from deixis.metrics.captions import score_captions
+from deixis.metrics.dataset_words import words_of_examples
+from deixis.metrics.error_types import classify_errors
+from deixis.metrics.grounding_f1 import score_grounding
+from deixis.metrics.phrases import ANY_BOX, PROTOCOLS, score_phrases
+from deixis.metrics.sections import attention_section, caption_section
+from deixis.training.evaluate import (
+    Evaluation,
+    EvaluationOptions,
+    attention_on_references,
+    caption_examples,
+    caption_items,
+)
+from deixis.training.models import load
+from deixis.training.phrases import METRICS, phrase_cases
+from deixis.training.places import find
+from deixis.training.run import Run
+
+
+def measure(worker: Worker, table: Table, row: Row, seed: int, path: Path) -> Result:
+    """Measure a trained row as its table asks."""
+    return (measure_phrases if table.kind == "phrases" else measure_captions)(worker, row, seed, path)
+
+
+def measure_phrases(worker: Worker, row: Row, seed: int, path: Path) -> Result:
+    """Score a grounder on every annotated phrase of val, bare and with the prior, under both protocols."""
+    loaded = load(str(path))
+    model = loaded.model
+    if not isinstance(model, WordGrounder):
+        raise DeixisError(f"{path} holds a {loaded.kind}, which grounds no words: it cannot be a row of this table")
+    examples, source = worker.photos(loaded.config.recipe)
+    answer_as(model, row)
+    bare = model.answers
+    samples: dict[str, dict[str, Any]] = {}
+    by_type: dict[str, dict[str, dict[str, float]]] = {}
+    counts: list[int] = []
+    photos = ""
+    for variant, exponent in (("bare", 0.0), ("prior", PRIOR)):
+        model.answers = replace(bare, objectness=exponent, regionness=0.0)
+        cases = phrase_cases(model, loaded.vocabulary, examples, source, batch=16)
+        samples[variant] = {}
+        for protocol in PROTOCOLS.values():
+            scores = score_phrases(cases, protocol)
+            for metric in METRICS:
+                sample = scores.samples[metric]
+                assert isinstance(sample, MeanSample)
+                samples[variant][f"{protocol.name} {metric}"] = [int(hits) for hits in sample.total]
+                counts = [int(count) for count in sample.count]
+            photos = fingerprint(scores.groups)
+            if protocol is ANY_BOX:
+                by_type[variant] = {
+                    group.name: {"count": group.count, **{m: round(group.scores[m], 4) for m in ("R@1", "pointing")}}
+                    for group in scores.breakdowns["class"]
+                }
+    model.answers = bare
+    run = Run(path)
+    return Result(
+        row=row.name,
+        seed=seed,
+        recipe=row.recipe,
+        overrides=row.overrides,
+        split=SPLIT,
+        photos=photos,
+        regions=source.fingerprint,
+        steps=loaded.config.step,
+        seconds=trained_for(path),
+        counts=counts,
+        samples=samples,
+        by_type=by_type,
+        facts={"validations": validations(run)[-1:], **last_losses(run)},
+    )
+
+
+def answer_as(model: WordGrounder, row: Row) -> None:
+    """Let a model answer as the row says."""
+    known = AnswerOptions.__dataclass_fields__
+    model.answers = replace(model.answers, **{k: v for k, v in row.answer.items() if k in known})
+    own: dict[str, Any] = {k: v for k, v in row.answer.items() if k not in known}
+    if own:
+        if not isinstance(model, Scan):
+            raise DeixisError(f"row {row.name} asks for {', '.join(own)}, which only SCAN knows")
+        if "words" in own:
+            own["words"] = (own["words"],)
+        model.config = replace(model.config, **own)
+
+
+def measure_captions(worker: Worker, row: Row, seed: int, path: Path) -> Result:
+    """Score a captioner on val: captions, grounding F1 over the 480 classes, attention on the references."""
+    loaded = load(str(path))
+    model, recipe = loaded.model, loaded.config.recipe
+    if not isinstance(model, Captioner):
+        raise DeixisError(f"{path} holds a {loaded.kind}, which captions nothing: it cannot be a row of this table")
+    examples, source = worker.photos(recipe)
+    options = EvaluationOptions(split=SPLIT, replicates=0)
+    data = open_dataset(find(recipe.data.dataset, "data"), recipe.data.reader)
+    done = Evaluation(loaded, data, tuple(examples), source, options)
+    captions = caption_examples(done, model)
+    texts = {caption.image: caption.text for caption in captions}
+    references = {example.id: [caption.text for caption in example.captions] for example in examples}
+    scores = score_captions(texts, references, ("bleu", "cider"))
+    words = words_of_examples(examples, class_list=find(CLASSES, "data"))
+    items = caption_items(captions, examples, words)
+    grounding = score_grounding(items, photos=True)
+    looked = score_attention(attention_on_references(done, model, words))
+    found = {**caption_section(scores, replicates=0, seed=0).samples, **grounding.samples}
+    found |= attention_section(looked, photos=True, replicates=0, seed=0).samples
+    samples = {name: found[name].to_json() for name in CAPTIONS}
+    facts = {
+        "BLEU-4": round(scores.corpus["BLEU-4"], 5),
+        "classes generated": round(grounding.generated_share, 5),
+        "errors": {name: round(share, 5) for name, share in classify_errors(items, photos=True).five_shares.items()},
+    }
+    return Result(
+        row=row.name,
+        seed=seed,
+        recipe=row.recipe,
+        overrides=row.overrides,
+        split=SPLIT,
+        photos=fingerprint([example.id for example in done.examples]),
+        regions=done.source.fingerprint,
+        steps=loaded.config.step,
+        seconds=trained_for(path),
+        counts=(),
+        samples={"bare": samples},
+        facts=facts,
+    )
+
+
+def last_losses(run: Run) -> dict[str, float]:
+    """Return the mean of each loss over the last fifty logged steps, to see whether a part took part at all."""
+    entries = [entry for entry in run.entries() if "loss" in entry][-50:]
+    skipped = {"step", "epoch", "stage", "lr", "captions_per_second", "wait", "gradient_norm"}
+    names = sorted({name for entry in entries for name in entry} - skipped)
+    return {name: round(float(np.mean([entry[name] for entry in entries if name in entry])), 5) for name in names}
