@@ -79,14 +79,14 @@ def bundle(example_photos: dict[str, Path], tmp_path_factory: pytest.TempPathFac
     for _ in range(80):
         loss = captioner.decode(captioner.encode(batch.regions), said).cross_entropy(said)[0][said != 0].mean()
         optimizer.zero_grad()
-        loss.backward()
+        loss.backward()  # type: ignore[no-untyped-call]
         optimizer.step()
     scan = Scan(ScanConfig(width=64, word_width=32), sizes, vocabulary)
     optimizer = torch.optim.Adam(scan.parameters(), lr=2e-3)
     for _ in range(40):
         loss = triplet_loss(scan.table(batch), batch.image_of, margin=0.2, negatives="hardest").mean()
         optimizer.zero_grad()
-        loss.backward()
+        loss.backward()  # type: ignore[no-untyped-call]
         optimizer.step()
 
     folder = tmp_path_factory.mktemp("models") / "small"

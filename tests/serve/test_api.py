@@ -303,7 +303,7 @@ def test_a_token_guards_the_answers(service: Service) -> None:
         for path in ("/v1/models", "/metrics"):
             assert error_of(await client.get(path))[:2] == (401, "token_needed")
             for wrong in ("Bearer wrong", "Basic s3cret-token", "Bearer", "Bearer s3cret-tokeN", "Bearer é"):
-                answer = await client.get(path, headers={"Authorization": wrong.encode()})
+                answer = await client.get(path, headers=[(b"Authorization", wrong.encode())])
                 assert answer.status_code == 401
                 assert answer.headers["www-authenticate"] == "Bearer"
             good = await client.get(path, headers={"Authorization": "Bearer s3cret-token"})

@@ -103,7 +103,8 @@ class Metrics:
     def text(self) -> str:
         """Return everything in the text format."""
         with self._lock:
-            families = [self.requests, self.seconds, self.batches, self.passes, *self._gauges]
+            families: list[Counter | Gauge | Histogram] = [self.requests, self.seconds, self.batches, self.passes]
+            families += self._gauges
             return "\n".join(line for family in families for line in family.lines()) + "\n"
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import APIRouter, File, Form, Request, UploadFile
 from fastapi.responses import JSONResponse, PlainTextResponse, Response
@@ -183,4 +183,4 @@ def _method(service: Service, model: str, method: str | None) -> Method | None:
     known = service.models[model].methods
     if method is not None and method not in known:
         raise Problem(422, f"'{method[:80]}' is no method of {model}; it has {', '.join(known)}")
-    return cast("Method | None", method)
+    return method

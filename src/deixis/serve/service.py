@@ -27,12 +27,6 @@ class Service:
     def __init__(self, models: Mapping[str, Deixis], limits: Limits | None = None) -> None:
         self.limits = limits or Limits()
         self.workshop = Workshop(models, pixels=self.limits.pixels, remember=self.limits.remember)
-        gauges = {
-            "deixis_waiting_photos": ("Photos that wait.", lambda: float(self._photos.waiting)),
-            "deixis_waiting_clips": ("Clips that wait.", lambda: float(self._clips.waiting)),
-            "deixis_resident_bytes": ("Memory of the process.", _resident),
-        }
-        self.metrics = Metrics(gauges)
         self._clients: Counter[str] = Counter()
         self._photos = Batcher(
             self.workshop.photos,
@@ -52,6 +46,13 @@ class Service:
             watch=lambda size, seconds: self.metrics.batch("clips", size, seconds),
             name="deixis-clips",
         )
+        photos, clips = self._photos, self._clips
+        gauges = {
+            "deixis_waiting_photos": ("Photos that wait.", lambda: float(photos.waiting)),
+            "deixis_waiting_clips": ("Clips that wait.", lambda: float(clips.waiting)),
+            "deixis_resident_bytes": ("Memory of the process.", _resident),
+        }
+        self.metrics = Metrics(gauges)
 
     @property
     def models(self) -> Mapping[str, Deixis]:
