@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from deixis.answering.label import groundable
-from deixis.answering.load import load
+from deixis.answering.load import Deixis, load
 from deixis.cli.main import app
 from deixis.text.chunker import chunk
 from deixis.types import GroundedPhrases, Phrase, Sentence
@@ -62,9 +62,8 @@ def test_coco_and_label_studio(small_bundle: Path, tmp_path: Path) -> None:
 
 def test_a_stopped_command_goes_on(small_bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     out = tmp_path / "labels.json"
-    from deixis.answering import label
-
-    real, asked = label.Deixis.ground_sentences, []
+    real = Deixis.ground_sentences
+    asked: list[str] = []
 
     def dies(self: object, seen: object, sentences: list[Sentence], *, name: str) -> list[GroundedPhrases]:
         if len(asked) == 2:
@@ -72,7 +71,7 @@ def test_a_stopped_command_goes_on(small_bundle: Path, tmp_path: Path, monkeypat
         asked.append(name)
         return real(self, seen, sentences, name=name)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(label.Deixis, "ground_sentences", dies)
+    monkeypatch.setattr(Deixis, "ground_sentences", dies)
     done = CliRunner().invoke(app, ["label", str(PHOTOS), "-o", str(out), "--model", str(small_bundle)])
     assert done.exit_code != 0
     assert not out.exists()
@@ -84,7 +83,7 @@ def test_a_stopped_command_goes_on(small_bundle: Path, tmp_path: Path, monkeypat
         asked.append(name)
         return real(self, seen, sentences, name=name)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(label.Deixis, "ground_sentences", counts)
+    monkeypatch.setattr(Deixis, "ground_sentences", counts)
     call(PHOTOS, "-o", out, "--model", small_bundle)
     assert len(asked) == 1
     assert len(json.loads(out.read_text())["images"]) == 3

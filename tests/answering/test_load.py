@@ -15,6 +15,7 @@ from PIL import Image
 import deixis
 from deixis.answering.bundle import Card, find_bundle, join
 from deixis.answering.load import Deixis
+from deixis.answering.photos import Seen
 from deixis.captioning.answer import Pointing
 from deixis.errors import BadFileError, DeixisError
 from deixis.types import Regions
@@ -62,7 +63,7 @@ def test_words_have_boxes_inside_the_photo_and_exact_spans(model: Deixis) -> Non
 def test_paths_bytes_images_arrays_and_regions_are_one_photo(model: Deixis, regions: list[Regions]) -> None:
     path = PHOTOS / "chelsea.jpg"
     pixels = np.asarray(Image.open(path))
-    handed = [path, str(path), path.read_bytes(), Image.open(path), pixels, regions[1]]
+    handed: list[Seen] = [path, str(path), path.read_bytes(), Image.open(path), pixels, regions[1]]
     answers = [model.caption(photo, name="same") for photo in handed]
     assert all(answer == answers[0] for answer in answers)
     assert model.caption(pixels).image == "photo"

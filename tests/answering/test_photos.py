@@ -7,8 +7,9 @@ import pytest
 from PIL import Image
 
 from deixis.answering.many import AT_ONCE, in_batches
-from deixis.answering.photos import find_photos, read_photo
+from deixis.answering.photos import Photo, find_photos, read_photo
 from deixis.errors import BadFileError, DeixisError
+from deixis.types import ImageFile
 
 
 @pytest.fixture
@@ -52,7 +53,14 @@ def test_batches_keep_the_order_bound_the_pixels_and_pass_over_what_is_broken(
 ) -> None:
     monkeypatch.setattr("deixis.answering.many.PIXELS_AT_ONCE", 100)
     small, large = np.zeros((5, 5, 3), np.uint8), np.zeros((20, 20, 3), np.uint8)
-    photos = [("s1", small), ("broken", b"x"), ("s2", small), ("l1", large), ("l2", large), ("s3", small)]
+    photos: list[tuple[str, Photo | ImageFile]] = [
+        ("s1", small),
+        ("broken", b"x"),
+        ("s2", small),
+        ("l1", large),
+        ("l2", large),
+        ("s3", small),
+    ]
     wrong: list[str] = []
     batches = list(in_batches(photos, lambda name, _: wrong.append(name)))
     assert [[name for name, _ in batch] for batch in batches] == [["s1", "s2"], ["l1"], ["l2"], ["s3"]]
