@@ -4,7 +4,8 @@ import asyncio
 import io
 import json
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -25,13 +26,19 @@ Make = Callable[..., Service]
 Talk = Callable[[httpx.AsyncClient], Awaitable[Any]]
 
 
+def in_a_thread(run: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
+    """Run a conversation away from this thread, in which Playwright may have a loop of its own."""
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(lambda: asyncio.run(run())).result()
+
+
 def talk(service: Service, conversation: Talk, access: Access | None = None) -> Any:
     async def run() -> Any:
         transport = httpx.ASGITransport(make_app(service, access), raise_app_exceptions=False)
         async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1", timeout=60) as client:
             return await conversation(client)
 
-    return asyncio.run(run())
+    return in_a_thread(run)
 
 
 def post(service: Service, path: str, photo: bytes | Path, **fields: Any) -> httpx.Response:

@@ -60,8 +60,10 @@ def test_addresses() -> None:
 
 
 @pytest.mark.recipe
-def test_the_command_serves_and_stops(bundle: Path, example_photos: dict[str, Path], sentences: dict[str, str]) -> None:
-    command = [sys.executable, "-m", "deixis", "serve", "--model", str(bundle), "--port", "0", "--json"]
+def test_the_command_serves_and_stops(
+    small_bundle: Path, example_photos: dict[str, Path], sentences: dict[str, str]
+) -> None:
+    command = [sys.executable, "-m", "deixis", "serve", "--model", str(small_bundle), "--port", "0", "--json"]
     process = subprocess.Popen(
         command,
         stdout=subprocess.PIPE,

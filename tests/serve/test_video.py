@@ -3,7 +3,8 @@ from __future__ import annotations
 import asyncio
 import json
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +19,20 @@ from deixis.serve.service import Service
 SCHEMA = json.loads((Path(__file__).parents[2] / "docs" / "grounded.schema.json").read_text())
 
 
+def in_a_thread(run: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
+    """Run a conversation away from this thread, in which Playwright may have a loop of its own."""
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(lambda: asyncio.run(run())).result()
+
+
 def post(service: Service, path: str, clip: bytes, name: str = "coffee.mp4", **fields: Any) -> httpx.Response:
     async def run() -> httpx.Response:
         transport = httpx.ASGITransport(make_app(service), raise_app_exceptions=False)
         async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1", timeout=120) as client:
             return await client.post(path, files={"clip": (name, clip)}, data=fields)
 
-    return asyncio.run(run())
+    answer: httpx.Response = in_a_thread(run)
+    return answer
 
 
 @pytest.fixture

@@ -1,7 +1,4 @@
-"""A real server in this process and a real browser before it.
-
-``make test`` skips these tests where no Chromium is installed; with ``DEIXIS_BROWSER=required`` (CI) that is a failure.
-"""
+"""A real server in this process, and people who visit it with the browser of all tests."""
 
 from __future__ import annotations
 
@@ -35,9 +32,9 @@ def _served(service: Service, access: Access) -> Iterator[str]:
 
 
 @pytest.fixture(scope="session")
-def server(model: Deixis, bundle: Path) -> Iterator[str]:
+def server(model: Deixis, small_bundle: Path) -> Iterator[str]:
     """The address of a server with two models, each with two methods."""
-    other = load(bundle)
+    other = load(small_bundle)
     other.name = "other"
     yield from _served(Service({"small": model, "other": other}), Access(hosts=frozenset({"127.0.0.1"})))
 
