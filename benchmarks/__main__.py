@@ -25,6 +25,8 @@ def benchmarks(shared: Path | None) -> dict[str, list[str] | None]:
     photos = data / "flickr8k-entities" if data is not None else None
     return {
         "captioner_speed": [],
+        "serve_load": [],
+        "against_grounding_dino": [],
         "store_speed": [],
         "grounding_metrics": [],
         "caption_metrics": [] if data is not None else None,
