@@ -18,6 +18,8 @@ from deixis.answering.load import Deixis
 from deixis.answering.photos import Seen
 from deixis.captioning.answer import Pointing
 from deixis.errors import BadFileError, DeixisError
+from deixis.grounding.scan import Scan
+from deixis.training.models import find_model, load_grounder
 from deixis.types import Regions
 
 PHOTOS = Path(__file__).parents[2] / "examples" / "photos"
@@ -236,6 +238,13 @@ def test_names_that_stand_for_nothing(tmp_path: Path) -> None:
         deixis.load(tmp_path / "empty")
     with pytest.raises(AttributeError, match="no attribute 'laod'"):
         deixis.laod  # noqa: B018 - asking for it is the test
+
+
+def test_a_bundle_teaches_with_its_grounder(small_bundle: Path) -> None:
+    assert find_model(str(small_bundle), part="grounder") == small_bundle / "grounder"
+    assert find_model(str(small_bundle)) == small_bundle / "captioner"
+    words, mark = deixis.load(small_bundle).words, deixis.load(small_bundle).extractor.fingerprint
+    assert isinstance(load_grounder(str(small_bundle), fingerprint=mark, vocabulary=words), Scan)
 
 
 def test_a_damaged_card_is_named(small_bundle: Path, tmp_path: Path) -> None:

@@ -20,13 +20,11 @@ from deixis.errors import BadFileError, DeixisError
 from deixis.home import cache_home
 from deixis.training.checkpoint import CONFIG, WEIGHTS, load_config
 from deixis.training.files import digest, read_json, write_folder, write_json
-from deixis.training.models import find_model
+from deixis.training.models import SHIPPED, Part, find_model
 
-SHIPPED = Path(__file__).resolve().parents[1] / "weights"
 CARD = "bundle.json"
 FORMAT = 1
-Role = Literal["captioner", "grounder"]
-ROLES: tuple[Role, ...] = ("captioner", "grounder")
+ROLES: tuple[Part, ...] = ("captioner", "grounder")
 Method = Literal["attention", "grounder"]
 
 
@@ -123,7 +121,7 @@ def copy_model(source: Path, target: Path, *, half: bool) -> None:
     write_json(target / CONFIG, data)
 
 
-def _roles(folder: Path) -> list[Role]:
+def _roles(folder: Path) -> list[Part]:
     return [role for role in ROLES if (folder / role / CONFIG).is_file()]
 
 

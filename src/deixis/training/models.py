@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import torch
 from torch import nn
@@ -22,6 +23,8 @@ from deixis.training.checkpoint import CONFIG, ModelConfig
 from deixis.training.run import POINTERS, Run
 from deixis.training.stage import load_model
 
+Part = Literal["captioner", "grounder"]
+SHIPPED = Path(__file__).resolve().parents[1] / "weights"
 FILES = ("config.json", "model.safetensors", "vocabulary.json")
 
 
@@ -56,13 +59,15 @@ class LoadedModel:
         return grounder
 
 
-def find_model(name: str, which: str = "best") -> Path:
-    """Return the folder of a model: ``config.json``, ``model.safetensors`` and ``vocabulary.json`` lie there."""
+def find_model(name: str, which: str = "best", part: Part = "captioner") -> Path:
+    """Return the folder of a model: ``config.json``, ``model.safetensors`` and ``vocabulary.json`` lie there.
+
+    A bundle, such as ``lite``, holds two models: ``part`` says which.
+    """
     if name == "lite":
-        shipped = Path(__file__).resolve().parents[1] / "weights" / "lite"
-        if (shipped / CONFIG).is_file():
-            return shipped
-        raise BadFileError(f"this installation has no shipped model in {shipped}: name a run folder")
+        if (SHIPPED / part / CONFIG).is_file():
+            return SHIPPED / part
+        raise BadFileError(f"this installation has no shipped {part} in {SHIPPED}: name a run folder")
     given = Path(name).expanduser()
     for place in (given, cache_home() / "runs" / given):
         if (place / POINTERS).is_file():
@@ -72,6 +77,8 @@ def find_model(name: str, which: str = "best") -> Path:
             return folder
         if (place / CONFIG).is_file():
             return place
+        if (place / part / CONFIG).is_file():
+            return place / part
     if given.exists():
         seeds = sorted(given.glob(f"seed-*/{POINTERS}"))
         hint = f"; it holds several seeds, name one such as {seeds[0].parent}" if seeds else ""
@@ -81,9 +88,9 @@ def find_model(name: str, which: str = "best") -> Path:
     raise BadFileError(f"found no model '{name}': name a run folder, a model folder, a hub model (OWNER/NAME) or lite")
 
 
-def load(name: str, *, device: str | torch.device = "cpu") -> LoadedModel:
+def load(name: str, *, device: str | torch.device = "cpu", part: Part = "captioner") -> LoadedModel:
     """Load a model to answer with."""
-    folder = find_model(name)
+    folder = find_model(name, part=part)
     model, vocabulary, config = load_model(folder)
     if isinstance(model, WordGrounder):
         model.calibration = Calibration.load(folder)
@@ -94,7 +101,7 @@ def load_grounder(
     name: str, *, fingerprint: str, vocabulary: Vocabulary, device: str | torch.device = "cpu"
 ) -> Grounder:
     """Load a trained grounder to teach or reward a captioner on these regions; it may know other words."""
-    loaded = load(name, device=device)
+    loaded = load(name, device=device, part="grounder")
     loaded.config.require(fingerprint, "this recipe's store")
     loaded.model.requires_grad_(False)
     grounder = loaded.grounder()
