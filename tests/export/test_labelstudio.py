@@ -22,7 +22,7 @@ def interface(answers: list[Answer]) -> Any:
 
 
 def test_the_sdk_accepts_tasks_and_predictions() -> None:
-    answers = [DOG, PHRASES]
+    answers: list[Answer] = [DOG, PHRASES]
     checker = interface(answers)
     for task in labelstudio.labels(answers):
         assert checker.validate_task({"data": task["data"]})

@@ -125,7 +125,7 @@ def read_json_file(path: Path) -> JsonFile:
 
 def _read_lines(path: Path, text: str) -> JsonFile:
     values, numbers = [], []
-    for number, line in enumerate(text.splitlines(), start=1):
+    for number, line in enumerate(text.split("\n"), start=1):  # splitlines() would also cut at U+2028 and U+0085
         if not line.strip():
             continue
         try:
