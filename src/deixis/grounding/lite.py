@@ -22,12 +22,14 @@ from deixis.errors import DeixisError
 from deixis.grounding.base import AnswerOptions, WordGrounder, real_words
 from deixis.grounding.coverage import cell_masks, coverage
 from deixis.grounding.region_facts import FACTS, attached, region_facts
+from deixis.grounding.voting import voted_boxes
 from deixis.grounding.word_groups import WordGroup, word_group
 from deixis.text.vocabulary import END, PAD, SPECIAL_WORDS, UNKNOWN, Vocabulary
 
 ARTICLES = ("a", "an", "the")
 PLURAL_TAGS = ("NNS", "NNPS")
 SMALLEST_SIZE = 0.003
+PHRASES_AT_ONCE = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +76,8 @@ class LiteConfig:
     """Cells along a side of the picture, on which evidence is spread out."""
     mix: float = 0.0
     """Weight of the teacher in the answer, beside the pupil."""
+    voting: float = 0.0
+    """Overlap from which regions vote on each other's boxes (``voting.py``); 0 leaves boxes as they are."""
     answers: AnswerOptions = field(default_factory=AnswerOptions)
 
 
@@ -205,6 +209,14 @@ class LiteGrounder(WordGrounder):
         if self.config.mix:
             logits = logits + self.config.mix * torch.log_softmax(self.teacher(batch, phrases), -1)
         return logits
+
+    def ranked_boxes(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """Return the score of every region for every phrase, (P, N), and its box after the vote, (P, N, 4)."""
+        logits, boxes = super().ranked_boxes(batch)
+        if self.config.voting:
+            parts = zip(logits.split(PHRASES_AT_ONCE), boxes.split(PHRASES_AT_ONCE), strict=True)
+            boxes = torch.cat([voted_boxes(scores, places, self.config.voting) for scores, places in parts])
+        return logits, boxes
 
     # --- the interface of grounders
 

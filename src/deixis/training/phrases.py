@@ -149,6 +149,11 @@ def evaluate_phrases(work: Evaluation) -> None:
         proposals[example.id] = [_box(row) for row in regions.boxes[0][regions.mask[0]].tolist()]
     for protocol in PROTOCOLS.values():
         work.sections.append(phrase_section(cases, protocol, proposals, **work.drawing))
+    if model.calibration is not None:
+        from deixis.training.calibrate import calibration_section, judged  # it needs the evaluation, which needs this
+
+        _, own, other = judged(work)
+        work.sections.append(calibration_section(model.calibration, own, other))
 
 
 def as_grounder(model: WordGrounder) -> WordGrounder:

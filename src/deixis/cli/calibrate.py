@@ -1,0 +1,39 @@
+"""``deixis calibrate``: learn what a grounder's scores mean."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+import typer
+
+
+def calibrate(
+    model: Annotated[str, typer.Argument(metavar="MODEL", help="A run or model folder of a grounder.")],
+    data: Annotated[str, typer.Argument(metavar="DATA", help="A dataset folder with annotated phrases.")],
+    split: Annotated[str, typer.Option(help="Photos to fit on: never those you report results on.")] = "val",
+    store: Annotated[
+        str | None, typer.Option(help="Region store of the images; otherwise they are found now and kept.")
+    ] = None,
+    keep: Annotated[
+        float, typer.Option(min=0.5, max=0.999, help="Share of true phrases that must not be called absent.")
+    ] = 0.95,
+    device: Annotated[str, typer.Option(help="cpu, cuda, …")] = "cpu",
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for programs.")] = False,
+) -> None:
+    """Fit the probability that a box is right and that a phrase is in the picture, and keep it beside the weights.
+
+    The figures shown are cross-fitted: each photo is judged by curves fitted on others.
+    """
+    from deixis.training.calibrate import calibrate as fit
+    from deixis.training.evaluate import EvaluationOptions, prepare
+    from deixis.training.models import load
+
+    work = prepare(load(model, device=device), data, EvaluationOptions(split=split, store=store, device=device))
+    made = fit(work, keep)
+    if as_json:
+        typer.echo(json.dumps({"folder": str(work.loaded.folder), "threshold": made.threshold, **made.facts}))
+        return
+    for name, value in made.facts.items():
+        typer.echo(f"{name:10s} {value:.4f}" if isinstance(value, float) else f"{name:10s} {value}")
+    typer.echo(f"wrote {work.loaded.folder / 'calibration.json'}: phrases below {made.threshold:.3f} are not found")
