@@ -74,6 +74,11 @@ function askForToken() {
   });
 }
 
+/** Some browsers do not know the kind of some clips: then their names tell. */
+export function isClip(file) {
+  return file.type.startsWith("video/") || (!file.type && /\.(mp4|m4v|mov|webm|mkv|avi)$/i.test(file.name));
+}
+
 /** Let the browser save something under a name. */
 export function save(blob, name) {
   const link = document.createElement("a");

@@ -1,5 +1,5 @@
 // The page: choosing a photo or a clip, asking the server, and the panels with its answers.
-import { Refused, ask } from "./api.js";
+import { Refused, ask, isClip } from "./api.js";
 import { Panel } from "./panel.js";
 
 const $ = (id) => document.getElementById(id);
@@ -106,7 +106,7 @@ function listen() {
 }
 
 function choose(file) {
-  const clip = file.type.startsWith("video/");
+  const clip = isClip(file);
   const most = clip ? state.limits.clip_bytes : state.limits.photo_bytes;
   if (file.size > most) {
     problem(new Refused(413, `${file.name} is larger than ${Math.floor(most / 2 ** 20)} MB, the most this server reads.`));
@@ -135,7 +135,7 @@ async function answer(panels) {
   const file = state.file;
   problem(null);
   $("work").hidden = false;
-  say(file.type.startsWith("video/") ? "Watching the clip." : "Looking at the photo.");
+  say(isClip(file) ? "Watching the clip." : "Looking at the photo.");
   const asked = panels.map(async (panel) => {
     panel.wait(true);
     try {
@@ -157,7 +157,7 @@ async function answer(panels) {
 }
 
 async function question(choice, file, signal) {
-  const clip = file.type.startsWith("video/");
+  const clip = isClip(file);
   const fields = {
     [clip ? "clip" : "image"]: file, model: choice.model, method: choice.method,
     check: $("check").checked && choice.checks,

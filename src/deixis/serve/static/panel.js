@@ -1,6 +1,6 @@
 // One answer beside its picture: the sentence, its boxes, phrases that were looked for, and saving all of it.
 import { Overlay, describe, lightTogether, paint, percent, place, placeLine, sentence } from "../look/look.js";
-import { ask, save } from "./api.js";
+import { Refused, ask, isClip, save } from "./api.js";
 import { drawHeat } from "./heat.js";
 
 export class Panel {
@@ -53,7 +53,7 @@ export class Panel {
   showMedia(file, address) {
     this.clear();
     this.file = file;
-    const clip = file.type.startsWith("video/");
+    const clip = isClip(file);
     const media = document.createElement(clip ? "video" : "img");
     if (clip) Object.assign(media, { muted: true, playsInline: true, preload: "auto", loop: true });
     else media.alt = "";
@@ -75,6 +75,10 @@ export class Panel {
     this.#showCaption(0);
     if (!this.isClip) this.media.alt = this.captions[0].text;
     else this.media.setAttribute("aria-label", this.captions.map((caption) => caption.text).join(" "));
+    if (this.media.error) {
+      const told = new Refused(0, "This browser cannot play the clip; its sentences are here all the same.");
+      this.root.dispatchEvent(new CustomEvent("problem", { detail: told, bubbles: true }));
+    }
   }
 
   get isClip() {
