@@ -42,6 +42,7 @@ COMMANDS: dict[str, Entry] = {
     "bundle": Entry("deixis.cli.bundle:bundle", LEARN, "Join a captioner and a grounder into one model; upload it."),
     "train": Entry("deixis.cli.train:train", LEARN, "Train a recipe; stop and resume it at any step."),
     "recipes": Entry("deixis.cli.recipes:recipes", LEARN, "List the recipes with paper, table and row, or show one."),
+    "calibrate": Entry("deixis.cli.calibrate:calibrate", LEARN, "Learn what a grounder's scores mean."),
     "evaluate": Entry("deixis.cli.evaluate:evaluate", LEARN, "Measure a model on a dataset: captions and grounding."),
     "score": Entry("deixis.cli.score:score", LEARN, "Score predictions against a dataset or a reference file."),
     "compare": Entry("deixis.cli.score:compare", LEARN, "Put scored runs side by side, with significance."),
