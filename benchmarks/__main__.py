@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -33,6 +34,7 @@ def benchmarks(shared: Path | None) -> dict[str, list[str] | None]:
         "parse_speed": [str(data / "flickr30k-captions" / "train.tsv.gz")] if data is not None else None,
         "regions_speed": [str(photos / "images"), str(shared / "teachers")] if photos and shared else None,
         "extract_speed": [str(photos), "--limit", "1000", "--kills", "2"] if photos is not None else None,
+        "page_speed": [str(photos)] if photos is not None and shutil.which("chromium") else None,
     }
 
 

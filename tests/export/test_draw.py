@@ -100,18 +100,18 @@ def test_captions_and_phrases_of_models() -> None:
     words = (
         GroundedWord("a", 0, 1),
         GroundedWord("dog", 2, 5, ((0, 0, 9, 9),), (0,), 0.9, True),
-        GroundedWord("ghost", 6, 11, ((0, 0, 9, 9),), (0,), 0.1, True, False),
+        GroundedWord("ghost", 6, 11, ((0, 0, 9, 9),), (0,), 0.1, True, False, 0.2),
     )
     drawing = drawing_of_caption(GroundedCaption("x", (200, 100), "a dog ghost", words), [GREY])
-    assert [(mark.caption, mark.doubted) for mark in drawing.marks] == [("dog 0.90", False), ("ghost 0.10", True)]
+    assert [(mark.caption, mark.doubted) for mark in drawing.marks] == [("dog", False), ("ghost 20 %", True)]
     assert drawing.lines[0].spans == ((2, 5, "word 1"), (6, 11, "word 2"))
-    assert [label for _, label, _ in drawing.boxes_of(0)] == ["dog 0.90"], "what is doubted is not drawn"
+    assert [label for _, label, _ in drawing.boxes_of(0)] == ["dog"], "what is doubted is not drawn"
     phrases = (
         GroundedPhrase("a dog", ((0, 0, 9, 9),), (0,), 0.8, True, 0, 5),
         GroundedPhrase("a cat", ((0, 0, 9, 9),), (0,), 0.1, False),
     )
     found = drawing_of_phrases(GroundedPhrases("x", (200, 100), phrases, "a dog here"), [GREY])
-    assert [mark.caption for mark in found.marks if not mark.doubted] == ["a dog 0.80"]
+    assert [mark.caption for mark in found.marks if not mark.doubted] == ["a dog 80 %"]
     assert found.doubted == {"phrase 1"}
     assert [line.text for line in found.lines] == ["a dog here", "a cat"]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import jsonschema
@@ -19,6 +20,7 @@ from deixis.export.formats import FORMATS, ExportOptions, write_export
 from deixis.export.things import Answer, read_answers, things_of
 from deixis.metrics.grounding_files import read_submission
 from deixis.metrics.json_places import read_json_file
+from deixis.metrics.scoring import ScoreOptions, score_files
 from deixis.text.classes import ObjectClasses
 from deixis.text.lemmas import lemmatise_noun
 from deixis.types import GroundedCaption, GroundedPhrases
@@ -141,6 +143,30 @@ def test_a_submission_of_clips_is_read_by_the_evaluation(tmp_path: Path) -> None
     assert word.boxes[0] == (0, 0, 50, 100)
     assert word.boxes[4] == (10, 0, 60, 100)
     assert word.boxes[1] == (0, 0, 0, 0), "a frame without a box never hits"
+
+
+def test_the_evaluation_scores_what_was_exported(tmp_path: Path) -> None:
+    note = {
+        "tokens": ["a", "man", "rides"], "process_idx": [[1]], "process_clss": [["man"]], "frame_ind": [4],
+        "process_bnd_box": [[10, 0, 60, 100]], "timestamps": [3, 8], "crowds": [0],
+    }  # fmt: skip
+    reference = tmp_path / "reference.json"
+    reference.write_text(json.dumps({"vocab": ["man"], "annotations": {"v_abc": {"segments": {"3": note}}}}))
+    lemmas = tmp_path / "lemmas.json"
+    lemmas.write_text("{}")
+    write_export(tmp_path / "submission.json", [CLIP], "anet")
+    moved = replace(CLIP, words=(replace(CLIP.words[1], boxes=((200.0, 0.0, 300.0, 50.0),) * 2),))
+    write_export(tmp_path / "moved.json", [moved], "anet")
+    options = ScoreOptions(lemmas=lemmas, replicates=0)
+    good, bad = (
+        score_files(tmp_path / name, reference, options).report.sections[0].scores
+        for name in ("submission.json", "moved.json")
+    )
+    assert {name: value for name, value in good.items() if "f1" in name.lower()}
+    for name, value in good.items():
+        if "f1" in name.lower():
+            assert value == 1.0
+            assert bad[name] == 0.0
 
 
 def test_segments_that_share_their_clips_name_are_numbered() -> None:

@@ -32,7 +32,6 @@ class Mark:
     boxes: tuple[Box, ...]
     frames: tuple[int, ...] = ()
     """Parallel to ``boxes``; empty means the first picture."""
-    score: float | None = None
     doubted: bool = False
     """The model does not believe in it: its boxes are shown only where one can ask for them, on a page."""
     presence: float | None = None
@@ -40,8 +39,8 @@ class Mark:
 
     @property
     def caption(self) -> str:
-        """What stands at the box: the label and the score."""
-        return self.label if self.score is None else f"{self.label} {self.score:.2f}"
+        """What stands at the box: the label, and how likely it is there where that is known."""
+        return self.label if self.presence is None else f"{self.label} {100 * self.presence:.0f} %"
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,8 +151,7 @@ def drawing_of_caption(caption: GroundedCaption, pictures: Sequence[Image.Image]
             continue
         key = f"word {at}" if word.boxes else ""
         if key:
-            doubted = not word.trusted
-            marks.append(Mark(key, word.text, word.boxes, word.frames, word.score, doubted, word.presence))
+            marks.append(Mark(key, word.text, word.boxes, word.frames, not word.trusted, word.presence))
         spans.append((word.start, word.end, key))
     return Drawing(tuple(pictures), tuple(marks), (Line(caption.text, tuple(spans)),), caption.image, caption.size)
 
@@ -164,9 +162,7 @@ def drawing_of_phrases(phrases: GroundedPhrases, pictures: Sequence[Image.Image]
     for at, phrase in enumerate(phrases.phrases):
         key = f"phrase {at}" if phrase.boxes else ""
         if key:
-            marks.append(
-                Mark(key, phrase.text, phrase.boxes, phrase.frames, phrase.score, not phrase.found, phrase.score)
-            )
+            marks.append(Mark(key, phrase.text, phrase.boxes, phrase.frames, not phrase.found, phrase.score))
         if phrases.sentence is not None and phrase.start is not None and phrase.end is not None:
             spans.append((phrase.start, phrase.end, key))
         else:

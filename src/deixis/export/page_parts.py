@@ -93,7 +93,7 @@ def document(
         [
             "default-src 'none'",
             "img-src data:",
-            f"media-src blob:{' file: http: https:' if linked else ''}",
+            "media-src blob: file: 'self'" if linked else "media-src blob:",
             f"style-src '{_digest(style)}'",
             f"script-src '{_digest(script)}'",
             "base-uri 'none'",
