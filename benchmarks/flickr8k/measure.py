@@ -94,7 +94,8 @@ def measure_phrases(worker: Worker, row: Row, seed: int, path: Path) -> Result:
 def answer_as(model: WordGrounder, row: Row) -> None:
     """Let a model answer as the row says."""
     known = AnswerOptions.__dataclass_fields__
-    model.answers = replace(model.answers, **{k: v for k, v in row.answer.items() if k in known})
+    how: dict[str, Any] = {k: v for k, v in row.answer.items() if k in known}
+    model.answers = replace(model.answers, **how)
     own: dict[str, Any] = {k: v for k, v in row.answer.items() if k not in known}
     if own:
         if not isinstance(model, Scan):
