@@ -7,14 +7,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from deixis.answering.calibrate import calibrate, check_section, judge_captions
 from deixis.answering.check import check
 from deixis.answering.load import Deixis, load
 from deixis.answering.measure import evaluate_bundle
-from deixis.answering.presence import Presence, auc, calibration_error, cross_fitted, fit_presence, match_words
+from deixis.answering.presence import Presence, fit_presence, match_words
 from deixis.errors import DeixisError
 from deixis.training.evaluate import EvaluationOptions
 
@@ -34,38 +32,6 @@ def test_the_fit_finds_the_slope_that_made_the_labels() -> None:
     assert fitted.slope == pytest.approx(2.0, abs=0.1)
     assert fitted.offset == pytest.approx(-0.7, abs=0.1)
     assert fitted(0.35) == pytest.approx(0.5, abs=0.02)
-    group = np.arange(20_000) // 4
-    assert calibration_error(cross_fitted(scores, present, group), present) < 0.02
-
-
-def test_the_fit_stands_at_the_minimum_of_its_loss() -> None:
-    scores, present = np.array([-1.0, 0.2, 0.4, 2.0, 3.0]), np.array([False, True, False, True, True])
-    fitted = fit_presence(scores, present)
-    targets = np.where(present, 4 / 5, 1 / 4)  # Platt's: (3 + 1) / (3 + 2) and 1 / (2 + 2)
-
-    def loss(slope: float, offset: float) -> float:
-        p = 1 / (1 + np.exp(-(slope * scores + offset)))
-        return float(-(targets * np.log(p) + (1 - targets) * np.log(1 - p)).sum())
-
-    best = loss(fitted.slope, fitted.offset)
-    for ds, do in ((1e-3, 0), (-1e-3, 0), (0, 1e-3), (0, -1e-3)):
-        assert loss(fitted.slope + ds, fitted.offset + do) > best
-
-
-@given(st.lists(st.tuples(st.integers(0, 5), st.booleans()), min_size=2, max_size=30))
-def test_auc_counts_pairs(rows: list[tuple[int, bool]]) -> None:
-    scores, present = np.array([float(s) for s, _ in rows]), np.array([p for _, p in rows])
-    pairs = [(a > b) + 0.5 * (a == b) for a, yes in rows if yes for b, no in rows if not no]
-    if pairs:
-        assert auc(scores, present) == pytest.approx(np.mean(pairs))
-    else:
-        assert np.isnan(auc(scores, present))
-
-
-def test_a_hand_worked_calibration_error() -> None:
-    probability = np.array([0.05, 0.05, 0.95, 0.95])
-    present = np.array([False, False, True, False])
-    assert calibration_error(probability, present) == pytest.approx(0.5 * 0.05 + 0.5 * 0.45)
 
 
 def test_words_are_matched_one_by_one(model: Deixis) -> None:

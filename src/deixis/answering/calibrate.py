@@ -12,17 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deixis.answering.load import Deixis
-from deixis.answering.presence import (
-    Presence,
-    auc,
-    calibration_error,
-    cross_fitted,
-    fit_presence,
-    judged_words,
-    named_in,
-)
+from deixis.answering.presence import Presence, fit_presence, judged_words, named_in
 from deixis.captioning.captioner import Captioner
 from deixis.errors import DeixisError
+from deixis.grounding.calibration import area_under_curve, calibration_error, cross_fitted
 from deixis.metrics.bootstrap import MeanSample, Sample
 from deixis.metrics.report import Section
 from deixis.training.evaluate import Evaluation, EvaluationOptions, caption_examples, prepare, with_model
@@ -70,11 +63,11 @@ def calibrate(model: Deixis, dataset: str, options: EvaluationOptions) -> tuple[
             f"{counts[0]} words that are there and {counts[1]} that are not are too few to fit: "
             f"give a split with more captioned photos (at least {LEAST} words of each kind)"
         )
-    probability = cross_fitted(words.scores, words.present, words.group)
+    probability = cross_fitted(words.scores[:, None], words.present, words.group)
     facts = {
         "words": float(len(words.scores)),
         "present": float(words.present.mean()),
-        "AUC": auc(words.scores, words.present),
+        "AUC": area_under_curve(words.scores, words.present),
         "calibration_error": calibration_error(probability, words.present),
     }
     return fit_presence(words.scores, words.present), facts
@@ -103,7 +96,7 @@ def check_section(model: Deixis, work: Evaluation) -> Section | None:
         samples["flag_recall"] = MeanSample.of(caught, words.group[~words.present], photos)
     more = {"calibration_error": calibration_error(probability, words.present)}
     if 0 < words.present.sum() < len(words.present):
-        more["AUC"] = auc(words.scores, words.present)
+        more["AUC"] = area_under_curve(words.scores, words.present)
     return Section.of_samples(
         PROTOCOL,
         len(words.scores),

@@ -26,7 +26,7 @@ from deixis.errors import DeixisError
 from deixis.interfaces import Extractor, Grounder
 from deixis.text.vocabulary import Vocabulary
 from deixis.training.models import LoadedModel
-from deixis.training.stage import load_model
+from deixis.training.models import load as load_part
 from deixis.types import GroundedCaption, GroundedPhrases, Regions, Sentence
 
 
@@ -237,6 +237,10 @@ class Deixis:
         together = zip(self._seen(images), phrases_of, _names(images, names), strict=True)
         return [self.ground(seen, phrases, name=name) for seen, phrases, name in together]
 
+    def checked(self, caption: GroundedCaption, image: Seen) -> GroundedCaption:
+        """Ask the grounder whether each thing that a caption names is on a photo; boxes stay as they are."""
+        return self._pointed(caption, self._seen([image])[0], "attention", check=True)
+
     def video(self, clip: str | Path, **options: Any) -> list[GroundedCaption]:
         """Caption a clip, one grounded sentence a segment; see :func:`deixis.answering.clips.caption_clip`."""
         from deixis.answering.clips import caption_clip
@@ -322,8 +326,9 @@ def load(model: str | Path = "lite", *, grounder: str | Path | None = None, devi
 def _loaded(bundle: Bundle, folder: Path | None, device: str) -> LoadedModel | None:
     if folder is None:
         return None
-    model, vocabulary, config = load_model(folder)
-    return LoadedModel(bundle.name, folder, model.to(device).requires_grad_(False), vocabulary, config)
+    loaded = load_part(str(folder), device=device)
+    loaded.model.requires_grad_(False)
+    return replace(loaded, name=bundle.name)
 
 
 def _names(images: Sequence[Seen], names: Sequence[str] | None) -> list[str]:
