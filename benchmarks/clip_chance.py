@@ -26,6 +26,7 @@ from torch import Tensor
 
 from deixis.captioning import Captioner
 from deixis.captioning.answer import Pointing
+from deixis.data.collate import CaptionEncoder, collate, encode_example
 from deixis.errors import DeixisError
 from deixis.geometry import iou, union_box
 from deixis.metrics.attention_accuracy import score_attention
@@ -119,6 +120,20 @@ def with_guesses(
     return figures(changed, guesses)
 
 
+@torch.no_grad()
+def reference_loss(work: Evaluation) -> float:
+    """Return the cross entropy of the reference sentences, per word."""
+    model, encoder = work.loaded.model, CaptionEncoder(work.loaded.vocabulary, work.loaded.config.recipe.data.length)
+    assert isinstance(model, Captioner)
+    total, words = 0.0, 0
+    for example in work.examples:
+        batch = collate([encode_example(example, encoder)], work.source.regions([example.id]))
+        decoded = model.decode(model.encode(batch.regions), batch.words, batch.image_of)
+        total -= float(decoded.word_log_probs(batch.words).sum())
+        words += int(decoded.mask.sum())
+    return total / words
+
+
 def frames_of(work: Evaluation) -> dict[str, list[Tensor]]:
     """Return the boxes of every frame's regions, as many as the model sees."""
     found: dict[str, list[Tensor]] = {}
@@ -167,11 +182,13 @@ def main() -> None:
         found = compare(work, words_of_examples(work.examples), options.draws, options.seed)
     except DeixisError as error:
         raise SystemExit(f"clip_chance: {error}") from error
-    captions = dict(work.sections[0].scores)
+    captions, loss = dict(work.sections[0].scores), reference_loss(work)
     if options.json:
-        print(json.dumps({"clips": len(work.examples), "captions": captions, "pointing": found}, indent=2))
+        facts = {"segments": len(work.examples), "loss": loss, "captions": captions, "pointing": found}
+        print(json.dumps(facts, indent=2))
         return
-    print(f"{len(work.examples)} segments; CIDEr {captions.get('CIDEr', float('nan')):.3f}")
+    cider = captions.get("CIDEr", float("nan"))
+    print(f"{len(work.examples)} segments; CIDEr {cider:.3f}; cross entropy of the references {loss:.3f} a word")
     print(f"{'':34}" + "".join(f"{name:>20}" for name in (*FIGURES, "attention accuracy")))
     for name, row in found.items():
         print(f"{name:34}" + "".join(f"{row[key]:20.1f}" for key in (*FIGURES, "attention accuracy")))

@@ -9,7 +9,7 @@ is made to say that sentence, or where the grounder finds the word's phrase, and
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, Literal
@@ -28,7 +28,7 @@ from deixis.data.pad import pad_regions
 from deixis.errors import DeixisError
 from deixis.regions.tasks import join_frames
 from deixis.text.chunker import chunk
-from deixis.types import Box, GroundedCaption, GroundedPhrase, GroundedWord, Regions
+from deixis.types import GroundedCaption, GroundedPhrase, GroundedWord, Regions
 from deixis.video import Clip, read_clip, sample_frames
 
 if TYPE_CHECKING:
@@ -113,9 +113,9 @@ def caption_segments(
         pictures, times = sample_frames(clip.path, start, end, options.frames)
         different = {id(picture): picture for picture in pictures}  # a slow clip shows one frame at several times
         seen = dict(zip(different, model.regions(list(different.values())), strict=True))
-        text, score, words = _tell(model, [seen[id(picture)] for picture in pictures], method, options)
+        told = _tell(model, [seen[id(picture)] for picture in pictures], method, options)
         called = name or str(clip.path)
-        yield GroundedCaption(called, clip.size, text, words, score, model.name, (start, end), times)
+        yield replace(told, image=called, size=clip.size, model=model.name, segment=(start, end), frame_times=times)
 
 
 def learned_from_clips(loaded: LoadedModel) -> bool:
@@ -151,10 +151,51 @@ class _Looks:
     boxes: Tensor  # (n, 4)
 
 
-def _tell(
-    model: Deixis, frames: Sequence[Regions], method: Method, options: ClipOptions
-) -> tuple[str, float, tuple[GroundedWord, ...]]:
-    """Find the sentence of a segment and where its words point."""
+def _tell(model: Deixis, frames: Sequence[Regions], method: Method, options: ClipOptions) -> GroundedCaption:
+    """Return the sentence of a segment and where its words point, still without names and times."""
+    vocabulary = model.captioner.vocabulary
+    ids, score, looks = _say(model, frames, options)
+    text, spans = sentence_text(vocabulary.decode(ids))
+    words = [
+        GroundedWord(text[start:end], start, end, groundable=vocabulary.is_groundable[number])
+        for number, (start, end) in zip(ids, spans, strict=False)
+    ]
+    said = GroundedCaption("", frames[0].size, text, tuple(words), score)
+    phrases = _phrases(model, frames, said) if method == "grounder" else {}
+    checked = [model.checked(said, one) for one in frames] if options.check else []
+    for at, word in enumerate(words):
+        if not word.groundable:
+            continue
+        answers = phrases.get(at)
+        if answers is None:
+            places = [_looked(one, at, model) for one in looks]
+        else:
+            places = [_candidates(answer) for answer in answers]
+        there = [True] * len(frames) if answers is None else [answer.found for answer in answers]
+        if checked:
+            there = [one.words[at].trusted for one in checked]
+            sure = [one.words[at].presence for one in checked]
+            word = replace(word, presence=max((value for value in sure if value is not None), default=None))
+        words[at] = _tracked(word, places, there, smooth=options.smooth)
+    return replace(said, words=tuple(words))
+
+
+def _tracked(word: GroundedWord, places: Sequence[Candidates], there: Sequence[bool], *, smooth: bool) -> GroundedWord:
+    """Give a word its box on every frame where its thing is; on none, all boxes stay and the word is doubted."""
+    trusted = any(there)
+    shown = [place if here or not trusted else None for place, here in zip(places, there, strict=True)]
+    steps = [(frame, step) for frame, step in enumerate(follow(shown, smooth=smooth)) if step is not None]
+    return replace(
+        word,
+        boxes=tuple(box for _, (box, _) in steps),
+        frames=tuple(frame for frame, _ in steps),
+        score=fmean(weight for _, (_, weight) in steps),
+        trusted=trusted,
+    )
+
+
+def _say(model: Deixis, frames: Sequence[Regions], options: ClipOptions) -> tuple[list[int], float, list[_Looks]]:
+    """Return the words of a segment's sentence, its score, and where the captioner looks in each frame for them."""
     loaded = model.captioner
     assert isinstance(loaded.model, Captioner)
     reading = options.reading or ("together" if learned_from_clips(loaded) else "apart")
@@ -162,49 +203,14 @@ def _tell(
     batch = pad_regions(seen, max_regions=loaded.config.recipe.data.regions).to(model.device)
     with torch.inference_mode():
         words, score, attention = agreed_sentence(loaded.model, batch, _strategy(loaded, options.beam))
-    attention = attention * priors(batch, model.card.pointing)[None, :, None]  # (K, B, T, N)
-    if reading == "together":
-        rows = [batch.mask[0] & (batch.frame[0] == at) for at in range(len(frames))]
-        looks = [_Looks(attention[:, 0, :, here].cpu(), batch.boxes[0, here].float().cpu()) for here in rows]
-    else:
-        looks = [
-            _Looks(attention[:, at][..., real].cpu(), batch.boxes[at, real].float().cpu())
-            for at, real in enumerate(batch.mask)
-        ]
-    text, spans = sentence_text(loaded.vocabulary.decode(words))
-    groundable = [loaded.vocabulary.is_groundable[number] for number in words[: len(spans)]]
-    phrases = _phrases(model, frames, text, spans, groundable) if method == "grounder" or options.check else {}
-    branches = isinstance(loaded.model.decoder.attention, DistributedAttention)
-    found: list[GroundedWord] = []
-    for at, (start, end) in enumerate(spans):
-        if not groundable[at]:
-            found.append(GroundedWord(text[start:end], start, end))
-            continue
-        places = [_looked(one, at, model, branches=branches) for one in looks]
-        answers = phrases.get(at)
-        if answers is not None and method == "grounder":
-            places = [_candidates(answer) for answer in answers]
-        there = [answer.found for answer in answers] if answers is not None else [True] * len(frames)
-        trusted = any(there)
-        # what the grounder finds on no frame keeps its boxes, marked as doubted, as on photos
-        shown = [place if here or not trusted else None for place, here in zip(places, there, strict=True)]
-        track = follow(shown, smooth=options.smooth)
-        boxes: list[Box] = []
-        numbers: list[int] = []
-        weights: list[float] = []
-        for frame, step in enumerate(track):
-            if step is not None:
-                boxes.append(step[0])
-                numbers.append(frame)
-                weights.append(step[1])
-        presence = max(answer.score for answer in answers) if answers is not None and options.check else None
-        found.append(
-            GroundedWord(
-                text[start:end], start, end, tuple(boxes), tuple(numbers), fmean(weights) if weights else 0.0,
-                groundable=True, trusted=trusted, presence=presence,
-            )
-        )  # fmt: skip
-    return text, score, tuple(found)
+    weights = (attention * priors(batch, model.card.pointing)[None, :, None]).cpu()  # (K, B, T, N)
+    boxes, mask, frame = batch.boxes.float().cpu(), batch.mask.cpu(), batch.frame.cpu()
+    looks: list[_Looks] = []
+    for at in range(len(frames)):
+        row = 0 if reading == "together" else at
+        here = mask[row] & (frame[row] == at) if reading == "together" else mask[row]  # (N,)
+        looks.append(_Looks(weights[:, row][..., here], boxes[row, here]))
+    return words, score, looks
 
 
 def agreed_sentence(captioner: Captioner, batch: RegionBatch, strategy: Strategy) -> tuple[list[int], float, Tensor]:
@@ -233,20 +239,13 @@ def _strategy(loaded: LoadedModel, beam: int) -> Strategy:
     return Strategy("greedy" if beam == 1 else "beam", width=beam, block_trigrams=True, bad_endings=endings)
 
 
-def _looked(looks: _Looks, word: int, model: Deixis, *, branches: bool) -> Candidates:
+def _looked(looks: _Looks, word: int, model: Deixis) -> Candidates:
     """Return the regions looked at for a word: first the box that the model's way of pointing gives, then the best."""
     weights, boxes = looks.weights[:, word], looks.boxes
-    everyone = torch.ones(len(weights), dtype=torch.bool)
-    all_here = torch.ones(len(boxes), dtype=torch.bool)
-    where = point(
-        weights,
-        everyone,
-        boxes,
-        all_here,
-        torch.zeros(len(boxes), dtype=torch.long),
-        model.card.pointing,
-        branches=branches,
-    )
+    everyone, here = torch.ones(len(weights), dtype=torch.bool), torch.ones(len(boxes), dtype=torch.bool)
+    captioner = model.captioner.model
+    branches = isinstance(captioner, Captioner) and isinstance(captioner.decoder.attention, DistributedAttention)
+    where = point(weights, everyone, boxes, here, torch.zeros_like(here).long(), model.card.pointing, branches=branches)
     mean = weights.mean(0)  # (n,)
     order = mean.argsort(descending=True, stable=True)[:CANDIDATES]
     found = {where.boxes[0]: where.score}
@@ -256,33 +255,24 @@ def _looked(looks: _Looks, word: int, model: Deixis, *, branches: bool) -> Candi
     return Candidates(tuple(found), tuple(found.values()))
 
 
-def _phrases(
-    model: Deixis,
-    frames: Sequence[Regions],
-    text: str,
-    spans: Sequence[tuple[int, int]],
-    groundable: Sequence[bool],
-) -> dict[int, list[GroundedPhrase]]:
+def _phrases(model: Deixis, frames: Sequence[Regions], caption: GroundedCaption) -> dict[int, list[GroundedPhrase]]:
     """Ask the grounder about every groundable word on every frame; returns the answers of each word by its number.
 
     A word outside every noun phrase is asked about by itself.
     """
-    sentence = chunk(text, model.words)
+    sentence = chunk(caption.text, model.words)
     inside = [sentence.phrase_span(phrase) for phrase in sentence.phrases]
     place: dict[int, tuple[int, int]] = {}  # word -> sentence, phrase
     sentences = [sentence]
-    for word, (start, end) in enumerate(spans):
-        if not groundable[word]:
+    for at, word in enumerate(caption.words):
+        if not word.groundable:
             continue
-        own = next((at for at, (first, last) in enumerate(inside) if first <= start < last), None)
-        if own is None:
-            alone = chunk(text[start:end], model.words)
-            if not alone.phrases:
-                continue
+        own = next((number for number, (first, last) in enumerate(inside) if first <= word.start < last), None)
+        if own is not None:
+            place[at] = 0, own
+        elif (alone := chunk(word.text, model.words)).phrases:
             sentences.append(alone)
-            place[word] = len(sentences) - 1, 0
-        else:
-            place[word] = 0, own
+            place[at] = len(sentences) - 1, 0
     answers = [model.ground_sentences(one, sentences, name="") for one in frames]
     return {word: [answer[number].phrases[at] for answer in answers] for word, (number, at) in place.items()}
 
