@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -163,12 +164,17 @@ def test_everything_at_once(tiny: list[str], baseline: Path, teacher: Path, tmp_
 
 
 def test_human_boxes_as_regions_need_supervision(tiny: list[str], photos: Path, classes: Path, tmp_path: Path) -> None:
-    from deixis.data.open import open_dataset
-    from deixis.training.truth_store import write_truth_store
+    from typer.testing import CliRunner
+
+    from deixis.cli.main import app
 
     names = str(classes / "flickr30k_classes_480.txt")
-    truth = write_truth_store(open_dataset(photos), tmp_path / "truth", names)
-    own = [text for text in tiny if "data.store" not in text] + [f"data.store={truth.path}", f"data.classes={names}"]
+    store = tmp_path / "truth"
+    call = ["regions", "truth", str(photos), "-o", str(store), "--classes", names, "--json"]
+    result = json.loads(CliRunner().invoke(app, call, catch_exceptions=False).stdout)
+    assert result["images"] == 40
+    assert result["regions"] > 3 * 40  # several things in a photo, and the whole of it
+    own = [text for text in tiny if "data.store" not in text] + [f"data.store={store}", f"data.classes={names}"]
     with pytest.raises(DeixisError, match="human boxes"):
         run("baseline", tmp_path / "weak", *own)
     losses = run("perfect-detector:cyclical", tmp_path / "run", *own, *point(3))
