@@ -73,7 +73,9 @@ def test_the_command_serves_and_stops(
     )
     try:
         assert process.stdout is not None
-        said = json.loads(process.stdout.readline())
+        line = process.stdout.readline()
+        assert line, process.communicate()[1]
+        said = json.loads(line)
         assert said["models"] == {"small": ["attention", "grounder"]}
         assert said["token"] is True
         with httpx.Client(base_url=said["url"], timeout=60) as client:
