@@ -25,6 +25,7 @@ REGISTRY: dict[Kind, dict[str, str]] = {
         "infoground": "deixis.grounding.infoground:InfoGround",
         "reir": "deixis.grounding.reir:Reir",
         "lite": "deixis.grounding.lite:LiteGrounder",
+        "maf": "deixis.grounding.maf:Maf",
         "masked_language_model": "deixis.text.masked_model:MaskedLanguageModel",
     },
     "objective": {
@@ -45,6 +46,8 @@ REGISTRY: dict[Kind, dict[str, str]] = {
         "self_taught": "deixis.grounding.objectives.self_taught:SelfTaught",
         "relation_classification": "deixis.grounding.objectives.relation_classification:RelationClassification",
         "evidence": "deixis.grounding.objectives.evidence:Evidence",
+        "phrase_contrast": "deixis.grounding.objectives.phrase_contrast:PhraseContrast",
+        "paraphrase_consistency": "deixis.grounding.objectives.paraphrase:ParaphraseConsistency",
         "teaching": "deixis.grounding.objectives.teaching:Teaching",
         "masked_words": "deixis.grounding.objectives.masked_words:MaskedWords",
     },
@@ -54,6 +57,7 @@ REGISTRY: dict[Kind, dict[str, str]] = {
         "infoground": "deixis.training.phrases:as_grounder",
         "reir": "deixis.training.phrases:as_grounder",
         "lite": "deixis.training.phrases:as_grounder",
+        "maf": "deixis.training.phrases:as_grounder",
     },
     "validation": {
         "captions": "deixis.training.validate:CaptionValidation",
@@ -65,6 +69,7 @@ REGISTRY: dict[Kind, dict[str, str]] = {
         "infoground": "deixis.training.phrases:evaluate_phrases",
         "reir": "deixis.training.phrases:evaluate_phrases",
         "lite": "deixis.training.phrases:evaluate_phrases",
+        "maf": "deixis.training.phrases:evaluate_phrases",
     },
 }
 """Names and where they live (``module:attribute``); imported when a recipe uses them."""
