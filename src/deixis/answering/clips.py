@@ -108,14 +108,48 @@ def caption_segments(
     options: ClipOptions = ClipOptions(),  # noqa: B008 - frozen
 ) -> Iterator[GroundedCaption]:
     """Yield the grounded sentences of segments that lie inside a clip, one by one."""
-    method = _method(model, options)
+    _method(model, options)  # what cannot be is refused before anything is decoded
     for start, end in segments:
         pictures, times = sample_frames(clip.path, start, end, options.frames)
         different = {id(picture): picture for picture in pictures}  # a slow clip shows one frame at several times
         seen = dict(zip(different, model.regions(list(different.values())), strict=True))
-        told = _tell(model, [seen[id(picture)] for picture in pictures], method, options)
+        told = caption_frames(model, [seen[id(picture)] for picture in pictures], options)
         called = name or str(clip.path)
         yield replace(told, image=called, size=clip.size, model=model.name, segment=(start, end), frame_times=times)
+
+
+def caption_frames(
+    model: Deixis,
+    frames: Sequence[Regions],
+    options: ClipOptions = ClipOptions(),  # noqa: B008 - frozen
+) -> GroundedCaption:
+    """Caption a segment whose frames' regions are known; the caption has neither name nor times yet."""
+    method = _method(model, options)
+    vocabulary = model.captioner.vocabulary
+    ids, score, looks = _say(model, frames, options)
+    text, spans = sentence_text(vocabulary.decode(ids))
+    words = [
+        GroundedWord(text[start:end], start, end, groundable=vocabulary.is_groundable[number])
+        for number, (start, end) in zip(ids, spans, strict=False)
+    ]
+    said = GroundedCaption("", frames[0].size, text, tuple(words), score)
+    phrases = _phrases(model, frames, said) if method == "grounder" else {}
+    checked = [model.checked(said, one) for one in frames] if options.check else []
+    for at, word in enumerate(words):
+        if not word.groundable:
+            continue
+        answers = phrases.get(at)
+        if answers is None:
+            places = [_looked(one, at, model) for one in looks]
+        else:
+            places = [_candidates(answer) for answer in answers]
+        there = [True] * len(frames) if answers is None else [answer.found for answer in answers]
+        if checked:
+            there = [one.words[at].trusted for one in checked]
+            sure = [one.words[at].presence for one in checked]
+            word = replace(word, presence=max((value for value in sure if value is not None), default=None))
+        words[at] = _tracked(word, places, there, smooth=options.smooth)
+    return replace(said, words=tuple(words))
 
 
 def learned_from_clips(loaded: LoadedModel) -> bool:
@@ -149,35 +183,6 @@ class _Looks:
 
     weights: Tensor  # (K, T, n)
     boxes: Tensor  # (n, 4)
-
-
-def _tell(model: Deixis, frames: Sequence[Regions], method: Method, options: ClipOptions) -> GroundedCaption:
-    """Return the sentence of a segment and where its words point, still without names and times."""
-    vocabulary = model.captioner.vocabulary
-    ids, score, looks = _say(model, frames, options)
-    text, spans = sentence_text(vocabulary.decode(ids))
-    words = [
-        GroundedWord(text[start:end], start, end, groundable=vocabulary.is_groundable[number])
-        for number, (start, end) in zip(ids, spans, strict=False)
-    ]
-    said = GroundedCaption("", frames[0].size, text, tuple(words), score)
-    phrases = _phrases(model, frames, said) if method == "grounder" else {}
-    checked = [model.checked(said, one) for one in frames] if options.check else []
-    for at, word in enumerate(words):
-        if not word.groundable:
-            continue
-        answers = phrases.get(at)
-        if answers is None:
-            places = [_looked(one, at, model) for one in looks]
-        else:
-            places = [_candidates(answer) for answer in answers]
-        there = [True] * len(frames) if answers is None else [answer.found for answer in answers]
-        if checked:
-            there = [one.words[at].trusted for one in checked]
-            sure = [one.words[at].presence for one in checked]
-            word = replace(word, presence=max((value for value in sure if value is not None), default=None))
-        words[at] = _tracked(word, places, there, smooth=options.smooth)
-    return replace(said, words=tuple(words))
 
 
 def _tracked(word: GroundedWord, places: Sequence[Candidates], there: Sequence[bool], *, smooth: bool) -> GroundedWord:

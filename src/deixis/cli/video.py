@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tempfile
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from deixis.answering.clips import Reading
     from deixis.answering.segments import Segment
     from deixis.types import GroundedCaption
+    from deixis.video import Clip
 
 
 def video(
@@ -87,7 +89,7 @@ def video(
             else:
                 _print(console, answer)
     everything = [answers[_named(clip, segment)] for segment in wanted]
-    written = _write(clip, everything, html, mp4)
+    written = _write(facts, everything, html, mp4)
     if not as_json:
         if output is not None:
             skipped = f", {len(wanted) - len(waiting)} of them were there" if len(waiting) < len(wanted) else ""
@@ -138,23 +140,32 @@ def _print(console: Console, answer: GroundedCaption) -> None:
         console.print(line.append("" if word.trusted else "  doubtful"), soft_wrap=True)
 
 
-def _write(clip: Path, answers: list[GroundedCaption], html: Path | None, mp4: Path | None) -> list[Path]:
+def _write(clip: Clip, answers: list[GroundedCaption], html: Path | None, mp4: Path | None) -> list[Path]:
     """Write the page and the drawn clip that were asked for."""
-    import tempfile
-
     written: list[Path] = []
     if mp4 is not None:
-        from deixis.export.clip import write_annotated_clip
-
-        written.append(write_annotated_clip(mp4, clip, answers))
+        written.append(_draw(clip, answers, mp4))
     if html is not None:
         from deixis.export.clip import playable, write_playable_clip
         from deixis.export.page import write_clip_page
 
-        if playable(clip):
-            written.append(write_clip_page(html, clip, answers))
+        if playable(clip.path):
+            written.append(write_clip_page(html, clip.path, answers))
         else:
             with tempfile.TemporaryDirectory() as folder:
-                copy = write_playable_clip(Path(folder) / f"{clip.stem}.mp4", clip)
-                written.append(write_clip_page(html, copy, answers, title=clip.name, embed=True))
+                copy = write_playable_clip(Path(folder) / f"{clip.path.stem}.mp4", clip.path)
+                written.append(write_clip_page(html, copy, answers, title=clip.path.name, embed=True))
     return written
+
+
+def _draw(clip: Clip, answers: list[GroundedCaption], mp4: Path) -> Path:
+    """Write the drawn clip, with a bar on stderr where somebody looks: every frame is drawn, which takes a while."""
+    from rich.console import Console
+    from rich.progress import Progress
+
+    from deixis.export.clip import write_annotated_clip
+
+    console = Console(stderr=True)
+    with Progress(console=console, disable=not console.is_terminal, transient=True) as bar:
+        task = bar.add_task("drawing", total=clip.duration)
+        return write_annotated_clip(mp4, clip.path, answers, progress=lambda second: bar.update(task, completed=second))
