@@ -219,8 +219,9 @@ export class Panel {
     const words = this.marks.filter(({ key }) => key.startsWith("word "));
     this.parts.places.hidden = words.length === 0;
     this.parts.places.querySelector("ul").replaceChildren(...words.map((mark) => {
-      const frames = this.isClip ? `in ${mark.boxes.length} frames; first ` : "";
-      return placeLine(mark, frames + describe(mark, this.caption.size, this.isClip ? 1 : 3));
+      if (!this.isClip) return placeLine(mark, describe(mark, this.caption.size));
+      const first = describe({ ...mark, boxes: mark.boxes.slice(0, 1) }, this.caption.size);
+      return placeLine(mark, `in ${mark.boxes.length} frames; first ${first}`);
     }));
   }
 
