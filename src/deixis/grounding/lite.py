@@ -156,7 +156,8 @@ class LiteGrounder(WordGrounder):
     def queries(self, heads: Tensor, modifiers: Tensor, plural: Tensor) -> Tensor:
         """Return the vectors of phrases, (P, D)."""
         said = self.modifier_words(modifiers) * (modifiers != PAD).unsqueeze(-1)  # (P, T, D)
-        return self.head_words(heads) + said.sum(1) + plural.unsqueeze(1) * self.plural_head
+        query: Tensor = self.head_words(heads) + said.sum(1) + plural.unsqueeze(1) * self.plural_head
+        return query
 
     def pupil(self, batch: Batch, phrases: PhraseBatch) -> Tensor:
         """Return the learnt logits of every region for every phrase, (P, N), -inf for padding."""
@@ -214,8 +215,10 @@ class LiteGrounder(WordGrounder):
         """Return the score of every region for every phrase, (P, N), and its box after the vote, (P, N, 4)."""
         logits, boxes = super().ranked_boxes(batch)
         if self.config.voting:
-            parts = zip(logits.split(PHRASES_AT_ONCE), boxes.split(PHRASES_AT_ONCE), strict=True)
-            boxes = torch.cat([voted_boxes(scores, places, self.config.voting) for scores, places in parts])
+            starts = range(0, len(logits), PHRASES_AT_ONCE)
+            parts = [(logits[at : at + PHRASES_AT_ONCE], boxes[at : at + PHRASES_AT_ONCE]) for at in starts]
+            voted = [voted_boxes(scores, places, self.config.voting) for scores, places in parts]
+            boxes = torch.cat(voted) if voted else boxes
         return logits, boxes
 
     # --- the interface of grounders

@@ -23,6 +23,7 @@ from deixis.grounding.base import AnswerOptions, WordGrounder
 from deixis.text.vocabulary import END, PAD, UNKNOWN, Vocabulary
 
 LABEL_WORDS = 3
+PHRASES_AT_ONCE = 200
 ARTICLES = ("a", "an", "the")
 
 
@@ -65,7 +66,8 @@ class Maf(WordGrounder):
         known = (self.label_words != PAD).unsqueeze(-1)
         names = (self.words(self.label_words) * known).sum(1) / known.sum(1).clamp(min=1)  # (classes, D)
         share = regions.class_probs / regions.class_probs.sum(-1, keepdim=True).clamp(min=0.05)
-        return seen + share @ names
+        described: Tensor = seen + share @ names
+        return described
 
     def phrase_words(self, batch: Batch, phrases: PhraseBatch) -> tuple[Tensor, Tensor]:
         """Return the words that count of each phrase, (P, T), and which positions hold one."""
@@ -105,22 +107,27 @@ class Maf(WordGrounder):
             raise DeixisError("this batch has no phrases to ground")
         phrases, regions = batch.phrases, batch.regions
         image = batch.image_of[phrases.caption]
-        logits = [
-            self.phrase_similarities(batch, one)[torch.arange(len(one.head)), of]
-            for one, of in zip(_parts(phrases), image.split(PHRASES_AT_ONCE), strict=True)
-        ]
-        scores = torch.log_softmax(torch.cat(logits), -1)
+        none = regions.objectness.new_zeros(0, regions.mask.shape[1])
+        parts = [self._own_similarities(batch, phrases, at) for at in range(0, len(image), PHRASES_AT_ONCE)]
+        scores = torch.log_softmax(torch.cat([none, *parts]), -1)
         if self.answers.objectness:
             scores = scores + self.answers.objectness * regions.objectness[image].clamp(min=1e-6).log()
         if self.answers.regionness and regions.regionness is not None:
             scores = scores + self.answers.regionness * regions.regionness[image].clamp(min=1e-6).log()
         return scores.masked_fill(~regions.mask[image], -torch.inf)
 
+    def _own_similarities(self, batch: Batch, phrases: PhraseBatch, start: int) -> Tensor:
+        """Return the similarities of some phrases with the regions of their own image, (PHRASES_AT_ONCE, N)."""
+        rows = slice(start, start + PHRASES_AT_ONCE)
+        some = PhraseBatch(phrases.caption[rows], phrases.first[rows], phrases.last[rows], phrases.head[rows])
+        image = batch.image_of[some.caption]
+        return self.phrase_similarities(batch, some)[torch.arange(len(image), device=image.device), image]
+
     def word_scores(self, batch: Batch) -> Tensor:
         """Return the similarity of each word with each region of its image, (C, T, N)."""
         seen = self.regions(batch.regions)[batch.image_of]  # (C, N, D)
         known = (batch.words != UNKNOWN).unsqueeze(-1)
-        sims = (self.words(batch.words) * known) @ seen.transpose(1, 2) / math.sqrt(self.config.width)
+        sims: Tensor = (self.words(batch.words) * known) @ seen.transpose(1, 2) / math.sqrt(self.config.width)
         return sims.masked_fill(~batch.regions.mask[batch.image_of].unsqueeze(1), -torch.inf)
 
     def match(self, batch: Batch) -> Tensor:
@@ -128,14 +135,6 @@ class Maf(WordGrounder):
         if batch.phrases is not None and len(batch.phrases.head):
             return self.caption_similarities(batch)[torch.arange(len(batch)), batch.image_of]
         return self.word_scores(batch).amax(-1).mean(-1)
-
-
-PHRASES_AT_ONCE = 200
-
-
-def _parts(phrases: PhraseBatch) -> list[PhraseBatch]:
-    columns = (phrases.caption, phrases.first, phrases.last, phrases.head)
-    return [PhraseBatch(*part) for part in zip(*(column.split(PHRASES_AT_ONCE) for column in columns), strict=True)]
 
 
 def label_words(names: Sequence[str], classes: int, vocabulary: Vocabulary) -> Tensor:
