@@ -26,6 +26,7 @@ def benchmarks(shared: Path | None) -> dict[str, list[str] | None]:
     photos = data / "flickr8k-entities" if data is not None else None
     return {
         "captioner_speed": [],
+        "ground_speed": [],
         "serve_load": [],
         "against_grounding_dino": [],
         "store_speed": [],

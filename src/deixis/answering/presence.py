@@ -2,7 +2,7 @@
 
 Where a grounder puts its box says little about whether the thing is there at all: attention always sums to one. Its
 matching score does, as it was trained to tell photos apart. A logistic curve makes a probability of it, fitted on nouns
-that the captioner itself says: present are those that one of a photo's reference captions names too. (The grounder's own
+that the captioner itself says: present are those that a reference caption of the photo names too. (The grounder's own
 calibration is about phrases people wrote; what a captioner makes up is likelier, and so harder to tell from the truth.)
 """
 
