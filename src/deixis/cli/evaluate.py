@@ -38,8 +38,9 @@ def evaluate(
     limit: Annotated[int | None, typer.Option(min=1, help="Only the first so many images.")] = None,
     replicates: Annotated[int, typer.Option(min=0, help="Bootstrap samples of the intervals; 0 for none.")] = 1000,
     retrieval: Annotated[
-        int, typer.Option(min=0, help="Images among which a grounder finds captions, and back; 0 for none.")
-    ] = 100,
+        int | None,
+        typer.Option(min=0, help="Images among which a grounder finds captions, and back. Else 0; 100 for a bundle."),
+    ] = None,
     batch: Annotated[int, typer.Option(min=1, help="Images at a time.")] = 64,
     device: Annotated[str, typer.Option(help="cpu, cuda, …")] = "cpu",
     output: Annotated[
@@ -81,7 +82,7 @@ def evaluate(
         metrics=tuple(name.strip() for name in metrics.split(",") if name.strip()),
         replicates=replicates,
         batch=batch,
-        retrieval=retrieval,
+        retrieval=(100 if both else 0) if retrieval is None else retrieval,
         device=device,
     )
     if both:
