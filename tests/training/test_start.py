@@ -73,19 +73,20 @@ def test_stages_before_and_after_are_left_out(small_recipe: Small, tmp_path: Pat
 
 
 def test_what_does_not_fit_is_named(first: Path, small_recipe: Small, tmp_path: Path) -> None:
-    def attempt(*overrides: str) -> None:
-        train(small_recipe(*overrides), tmp_path / "run", threads=1, tensorboard=False)
+    def attempt(name: str, *overrides: str) -> None:
+        train(small_recipe(*overrides), tmp_path / name, threads=1, tensorboard=False)
 
     with pytest.raises(BadFileError, match="found no model"):
-        attempt("start_from=nowhere")
+        attempt("nowhere", "start_from=nowhere")
+    assert not (tmp_path / "nowhere").exists()
     with pytest.raises(DeixisError, match="do not fit"):
-        attempt(f"start_from={first}", "model.width=16")
+        attempt("narrow", f"start_from={first}", "model.width=16")
     words = next((first / "checkpoints").glob("best-*")) / "vocabulary.json"
     other = tmp_path / "vocabulary.json"
     lines = words.read_text().splitlines()
     other.write_text("\n".join([*lines[:1], *lines[2:]]))  # one word less
     with pytest.raises(BadRecipeError, match=r"leave data\.vocabulary out"):
-        attempt(f"start_from={first}", f"data.vocabulary={other}")
+        attempt("words", f"start_from={first}", f"data.vocabulary={other}")
 
 
 def test_a_size_may_build_on_another(recipe_file: Path, tmp_path: Path) -> None:

@@ -80,6 +80,7 @@ def train(
         mixed_precision="bf16" if recipe.precision == "bf16" else "no",
         kwargs_handlers=[DistributedDataParallelKwargs(find_unused_parameters=True)],
     )
+    words = starting_words(recipe)  # a model that is not there is said before a folder is begun
     plans = [replace(recipe, seed=recipe.seed + at) for at in range(seeds)]
     places = [path if seeds == 1 else path / f"seed-{plan.seed}" for plan in plans]
     _begin(plans, places, accelerator, resume=resume)
@@ -87,7 +88,7 @@ def train(
     for plan, place in zip(plans, places, strict=True):
         if data is None:
             with accelerator.main_process_first():  # so that captions are parsed once and the others read the parse
-                data = load_data(starting_words(plan), plan.seed)
+                data = load_data(words, plan.seed)
         run = Run(place)
         watch = Watch(enabled=accelerator.is_main_process, console=console, run=run, tensorboard=tensorboard)
         trainer = Trainer(plan, replace(data, train=replace(data.train, seed=plan.seed)), run, accelerator, watch)

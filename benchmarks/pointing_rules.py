@@ -1,0 +1,68 @@
+"""Ways of turning attention into boxes that need no training, measured on the same captions.
+
+    python -m benchmarks.pointing_rules RUN … --data flickr8k-entities --store flickr8k --classes CLASSES
+
+Prints a Markdown table: for each run and rule, grounding F1 of greedy captions and attention accuracy on references.
+"""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import replace
+from pathlib import Path
+
+from deixis.captioning.answer import Pointing
+from deixis.captioning.captioner import Captioner
+from deixis.metrics.attention_accuracy import score_attention
+from deixis.metrics.dataset_words import words_of_examples
+from deixis.metrics.grounding_f1 import score_grounding
+from deixis.training.evaluate import (
+    EvaluationOptions,
+    attention_on_references,
+    caption_examples,
+    caption_items,
+    prepare,
+)
+from deixis.training.models import load
+
+RULES = {
+    "most attended region": Pointing("argmax"),
+    "union of the best three": Pointing("union"),
+    "soft vote": Pointing("soft_vote"),
+    "objectness to the power .5": Pointing("argmax", objectness=0.5),
+    "objectness": Pointing("argmax", objectness=1.0),
+    "soft vote and objectness": Pointing("soft_vote", objectness=1.0),
+}
+SHOWN = ("F1_all", "F1_loc", "F1_all_per_sent", "F1_loc_per_sent")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("runs", nargs="+", help="captioners")
+    parser.add_argument("--data", default="flickr8k-entities")
+    parser.add_argument("--split", default="val")
+    parser.add_argument("--store", default="flickr8k")
+    parser.add_argument("--classes", type=Path)
+    options = parser.parse_args()
+    print(f"| run | boxes | {' | '.join(SHOWN)} | attention accuracy |")
+    print("|---" * (len(SHOWN) + 3) + "|")
+    for name in options.runs:
+        loaded = load(name)
+        model = loaded.model
+        assert isinstance(model, Captioner)
+        asked = EvaluationOptions(split=options.split, store=options.store, classes=options.classes)
+        work = prepare(loaded, options.data, asked)
+        words = words_of_examples(work.examples, class_list=options.classes)
+        for title, pointing in RULES.items():
+            work.options = replace(asked, pointing=pointing)
+            items = caption_items(caption_examples(work, model), work.examples, words)
+            scores = score_grounding(items, photos=True).scores
+            looked = score_attention(attention_on_references(work, model, words))
+            values = [*(scores[key] for key in SHOWN), looked.accuracy]
+            print(
+                f"| {Path(name).name} | {title} | {' | '.join(f'{100 * value:.2f}' for value in values)} |", flush=True
+            )
+
+
+if __name__ == "__main__":
+    main()
