@@ -53,6 +53,7 @@ def main() -> int:
             results.save(result)
             shown = ", ".join(f"{name} {100 * (result.value('bare', name) or 0):.1f}" for name in table.compared)
             console.print(f"{row.name}-s{seed}: {shown}")
+            render.write(table)  # so that a queue that is stopped leaves the page as it is known so far
         for table in tables:
             render.write(table)
     except DeixisError as error:
