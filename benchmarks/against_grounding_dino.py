@@ -44,7 +44,8 @@ class GroundingDino:
         from transformers import GroundingDinoConfig, GroundingDinoForObjectDetection
 
         torch.manual_seed(0)
-        self.model = GroundingDinoForObjectDetection(GroundingDinoConfig()).eval()
+        self.model: torch.nn.Module = GroundingDinoForObjectDetection(GroundingDinoConfig())
+        self.model.eval()
         self.ids = torch.tensor([QUESTION])
 
     @property
