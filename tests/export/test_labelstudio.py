@@ -54,7 +54,9 @@ def test_review_order_and_scores() -> None:
 def test_names_are_quoted_and_addresses_kept() -> None:
     spaced = caption("a b&c?.jpg", "dog", {"dog": (0, 0, 1, 1)})
     linked = caption("s3://bucket/a.jpg", "dog", {"dog": (0, 0, 1, 1)})
-    one, two = labelstudio.tasks([spaced, linked], prefix="https://host/")
+    rooted = caption("/photos/a.jpg", "dog", {"dog": (0, 0, 1, 1)})
+    one, two, three = labelstudio.tasks([spaced, linked, rooted], prefix="https://host/")
+    assert three["data"]["image"] == "https://host/photos/a.jpg"
     assert one["data"]["image"] == "https://host/a%20b%26c%3F.jpg"
     assert two["data"]["image"] == "s3://bucket/a.jpg"
     with pytest.raises(DeixisError, match="clip"):

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from deixis.errors import DeixisError
-from deixis.export import activitynet, coco, fiftyone, kosmos, labelstudio, supervision, table
+from deixis.export import coco, fiftyone, kosmos, labelstudio, supervision, table
 from deixis.export.things import Answer, labels_in
 from deixis.text.classes import ObjectClasses
 from deixis.whole import write_text
@@ -48,6 +48,8 @@ def _labelstudio(answers: Sequence[Answer], options: ExportOptions) -> dict[str,
 
 
 def _submission(answers: Sequence[Answer], options: ExportOptions) -> dict[str, str]:
+    from deixis.export import activitynet  # it alone needs torch, which takes seconds to import
+
     classes = None if options.classes is None else ObjectClasses.from_list(options.classes)
     return {"": _json(activitynet.submission(answers, classes))}
 

@@ -20,7 +20,8 @@ def tasks(answers: Sequence[Answer], *, prefix: str = LOCAL_FILES) -> list[dict[
 
     Args:
         answers: Captions or phrases of photos.
-        prefix: Goes before the photo's name, which is quoted; names that are addresses already stay as they are.
+        prefix: Goes before the photo's name, which is quoted and, if absolute, taken from the root of the disk; names
+            that are addresses already stay as they are.
     """
     return [_task(answer, prefix) for answer in only_photos(answers, "labelstudio")]
 
@@ -45,7 +46,7 @@ def _task(answer: Answer, prefix: str) -> dict[str, Any]:
     found = things_of(answer, doubtful=True)
     return {
         "data": {
-            "image": answer.image if "://" in answer.image else prefix + quote(answer.image),
+            "image": answer.image if "://" in answer.image else prefix + quote(answer.image.lstrip("/")),
             "sentence": text_of(answer) or ", ".join(dict.fromkeys(thing.text for thing in found)),
             "image_id": answer.image,
             "doubt": doubt(answer),
