@@ -10,11 +10,12 @@ import numpy as np
 
 from benchmarks.flickr8k.results import Result, fingerprint
 from benchmarks.flickr8k.tables import CAPTIONS, CLASSES, PRIOR, Row, Table
-from benchmarks.flickr8k.work import SPLIT, Worker, trained_for, validations
+from benchmarks.flickr8k.work import SPLIT, Worker, recipe_of, trained_for, validations
 from deixis.captioning.captioner import Captioner
 from deixis.data.open import open_dataset
 from deixis.errors import DeixisError
 from deixis.grounding.base import AnswerOptions, WordGrounder
+from deixis.grounding.baselines import build_baseline
 from deixis.grounding.scan import Scan
 from deixis.metrics.attention_accuracy import score_attention
 from deixis.metrics.bootstrap import MeanSample
@@ -24,6 +25,7 @@ from deixis.metrics.error_types import classify_errors
 from deixis.metrics.grounding_f1 import score_grounding
 from deixis.metrics.phrases import ANY_BOX, PROTOCOLS, score_phrases
 from deixis.metrics.sections import attention_section, caption_section
+from deixis.text.vocabulary import Vocabulary
 from deixis.training.evaluate import (
     Evaluation,
     EvaluationOptions,
@@ -44,11 +46,18 @@ def measure(worker: Worker, table: Table, row: Row, seed: int, path: Path) -> Re
 
 def measure_phrases(worker: Worker, row: Row, seed: int, path: Path) -> Result:
     """Score a grounder on every annotated phrase of val, bare and with the prior, under both protocols."""
-    loaded = load(str(path))
-    model = loaded.model
+    if row.baseline is not None:
+        examples, source = worker.photos(recipe_of(row, seed))
+        vocabulary = Vocabulary.build((caption for example in examples for caption in example.captions), 1)
+        model: object = build_baseline(row.baseline, vocabulary, source.stores[0].class_names)
+        steps, facts = 0, {}
+    else:
+        loaded = load(str(path))
+        model, vocabulary, steps, run = loaded.model, loaded.vocabulary, loaded.config.step, Run(path)
+        examples, source = worker.photos(loaded.config.recipe)
+        facts = {"validations": validations(run), **last_losses(run)}
     if not isinstance(model, WordGrounder):
-        raise DeixisError(f"{path} holds a {loaded.kind}, which grounds no words: it cannot be a row of this table")
-    examples, source = worker.photos(loaded.config.recipe)
+        raise DeixisError(f"{path} holds a model that grounds no words: it cannot be a row of this table")
     answer_as(model, row)
     bare = model.answers
     samples: dict[str, dict[str, Any]] = {}
@@ -57,7 +66,7 @@ def measure_phrases(worker: Worker, row: Row, seed: int, path: Path) -> Result:
     photos = ""
     for variant, exponent in (("bare", 0.0), ("prior", PRIOR)):
         model.answers = replace(bare, objectness=exponent, regionness=0.0)
-        cases = phrase_cases(model, loaded.vocabulary, examples, source, batch=16)
+        cases = phrase_cases(model, vocabulary, examples, source, batch=16)
         samples[variant] = {}
         for protocol in PROTOCOLS.values():
             scores = score_phrases(cases, protocol)
@@ -72,8 +81,6 @@ def measure_phrases(worker: Worker, row: Row, seed: int, path: Path) -> Result:
                     group.name: {"count": group.count, **{m: round(group.scores[m], 4) for m in ("R@1", "pointing")}}
                     for group in scores.breakdowns["class"]
                 }
-    model.answers = bare
-    run = Run(path)
     return Result(
         row=row.name,
         seed=seed,
@@ -82,12 +89,12 @@ def measure_phrases(worker: Worker, row: Row, seed: int, path: Path) -> Result:
         split=SPLIT,
         photos=photos,
         regions=source.fingerprint,
-        steps=loaded.config.step,
+        steps=steps,
         seconds=trained_for(path),
         counts=counts,
         samples=samples,
         by_type=by_type,
-        facts={"validations": validations(run)[-1:], **last_losses(run)},
+        facts=facts,
     )
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
+
+from deixis.grounding.baselines import BaselineName
 
 SEEDS = (1, 2, 3)
 PRIOR = 0.5
@@ -28,6 +30,8 @@ class Row:
     """The row whose runs this one uses: it only answers in another way."""
     answer: Mapping[str, str] = field(default_factory=dict)
     """How it answers: options of the model's ``answers`` (``pooling``) or of itself (``attend_over``)."""
+    baseline: BaselineName | None = None
+    """A grounder of ``deixis.grounding.baselines``, which learns nothing; the recipe only says with which regions."""
     run: str | None = None
     """A run under ``$DEIXIS_HOME/runs`` to use if the row was trained there; it has one seed."""
     size: str = "cpu"
@@ -231,4 +235,47 @@ CAPTIONING = Table(
     page="docs/results.md",
 )
 
-TABLES = {table.name: table for table in (SCAN, INFOGROUND, INFOGROUND_COCO, REIR, CAPTIONING)}
+HEADLINE = replace(
+    CAPTIONING,
+    name="headline",
+    title="Captioners: the headline rows, two seeds",
+    rows=tuple(
+        replace(row, seeds=(1, 2))
+        for row in CAPTIONING.rows
+        if row.name in ("continued", "cyclical", "distilled", "scst-matching", "distributed", "combined")
+    ),
+)
+
+
+def _nothing(name: BaselineName, title: str) -> Row:
+    return Row(f"baseline-{name}", "grounding/scan", title, seeds=(1,), baseline=name)
+
+
+def _row(table: Table, name: str) -> Row:
+    """Return a row of another table, compared with objectness alone."""
+    return replace(next(row for row in table.rows if row.name == name), against="baseline-objectness", paper={})
+
+
+GROUNDING = Table(
+    "grounding",
+    "Grounders beside what learns nothing",
+    "phrases",
+    (
+        _nothing("whole", "whole image"),
+        _nothing("centre", "centre"),
+        _nothing("random", "random region"),
+        _nothing("largest", "largest region"),
+        _nothing("objectness", "top objectness"),
+        replace(_nothing("label", "detector label, equal lemmas"), against="baseline-objectness"),
+        _row(SCAN, "scan"),
+        _row(SCAN, "pos-scan-over-all"),
+        _row(INFOGROUND, "infoground-re-ranked"),
+        _row(REIR, "reir-full"),
+    ),
+    "none: no paper has this table",
+    ANY,
+    ("any-box R@1", "any-box pointing"),
+)
+
+ALL = (HEADLINE, CAPTIONING, GROUNDING, SCAN, INFOGROUND, INFOGROUND_COCO, REIR)
+TABLES = {table.name: table for table in ALL}
