@@ -44,7 +44,7 @@ class GroundingDino:
         from transformers import GroundingDinoConfig, GroundingDinoForObjectDetection
 
         torch.manual_seed(0)
-        self.model: torch.nn.Module = GroundingDinoForObjectDetection(GroundingDinoConfig())
+        self.model: Any = GroundingDinoForObjectDetection(GroundingDinoConfig())
         self.model.eval()
         self.ids = torch.tensor([QUESTION])
 
