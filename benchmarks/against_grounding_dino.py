@@ -19,7 +19,7 @@ import statistics
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -44,7 +44,7 @@ class GroundingDino:
         from transformers import GroundingDinoConfig, GroundingDinoForObjectDetection
 
         torch.manual_seed(0)
-        self.model: Any = GroundingDinoForObjectDetection(GroundingDinoConfig())
+        self.model = cast(Any, GroundingDinoForObjectDetection(GroundingDinoConfig()))
         self.model.eval()
         self.ids = torch.tensor([QUESTION])
 
