@@ -11,8 +11,10 @@ from typer.testing import CliRunner
 
 from deixis.cli.main import app
 from deixis.errors import DeixisError
+from deixis.grounding.ensemble import Ensemble
 from deixis.grounding.lite import LiteGrounder
 from deixis.training.calibrate import Judged, fit_calibration
+from deixis.training.evaluate import EvaluationOptions, evaluate
 from deixis.training.models import load
 from deixis.training.recipe_files import load_recipe
 from deixis.training.run import Run
@@ -91,3 +93,9 @@ def test_a_grounder_is_trained_calibrated_and_measured(photos: Path, grid_store:
     sections = json.loads(shown.stdout.splitlines()[-1])["sections"]
     assert [section["protocol"].split()[0] for section in sections][:3] == ["any-box", "merged-box", "calibration"]
     assert sections[2]["scores"]["found_kept"] == pytest.approx(0.95, abs=0.01)
+
+    both = load(f"{run}+{run}")  # an ensemble of a model with itself answers as the model does
+    assert isinstance(both.model, Ensemble)
+    options = EvaluationOptions("val", store=str(grid_store), limit=6, replicates=0)
+    alone, together = (evaluate(model, str(photos), options).report().sections[0].scores for model in (loaded, both))
+    assert together == pytest.approx(alone)

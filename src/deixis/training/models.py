@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -13,6 +14,7 @@ from torch import nn
 from deixis.errors import BadFileError, DeixisError
 from deixis.grounding.base import WordGrounder
 from deixis.grounding.calibration import Calibration
+from deixis.grounding.ensemble import Ensemble
 from deixis.grounding.translated import TranslatedGrounder
 from deixis.home import cache_home
 from deixis.interfaces import Extractor, Grounder
@@ -89,7 +91,10 @@ def find_model(name: str, which: str = "best", part: Part = "captioner") -> Path
 
 
 def load(name: str, *, device: str | torch.device = "cpu", part: Part = "captioner") -> LoadedModel:
-    """Load a model to answer with."""
+    """Load a model to answer with; names of grounders joined with ``+`` are one grounder, their ensemble."""
+    members = name.split("+")
+    if len(members) > 1 and all(members) and not Path(name).expanduser().exists():
+        return _ensemble(name, [load(member, device=device, part="grounder") for member in members])
     folder = find_model(name, part=part)
     model, vocabulary, config = load_model(folder)
     if isinstance(model, WordGrounder):
@@ -108,6 +113,18 @@ def load_grounder(
     if loaded.vocabulary.words == vocabulary.words:
         return grounder
     return TranslatedGrounder(grounder, loaded.vocabulary, vocabulary)
+
+
+def _ensemble(name: str, members: Sequence[LoadedModel]) -> LoadedModel:
+    """Return grounders as one, which answers with the mean of their log-probabilities."""
+    first = members[0]
+    grounders: list[WordGrounder] = []
+    for member in members:
+        if not isinstance(member.model, WordGrounder):
+            raise DeixisError(f"{member.name} is a {member.kind}: an ensemble is made of grounders of words")
+        member.config.require(first.config.fingerprint, first.folder)
+        grounders.append(member.model)
+    return replace(first, name=name, model=Ensemble(grounders).eval())
 
 
 def _from_hub(name: str) -> Path:
