@@ -268,3 +268,11 @@ def test_answers_need_no_gradient(model: Deixis) -> None:
     for part in (model.captioner, model.grounder):
         assert not any(weight.requires_grad for weight in part.model.parameters())
     assert torch.is_grad_enabled()
+
+
+def test_grounders_joined_by_plus_answer_together(model: Deixis, small_bundle: Path, regions: list[Regions]) -> None:
+    part = small_bundle / "grounder"
+    both = deixis.load(f"{part}+{part}")
+    assert both.methods == ("grounder",)
+    alone, twice = (one.ground(regions[0], ["a helmet"]).phrases[0] for one in (model, both))
+    assert twice.boxes == alone.boxes, "a grounder agrees with itself"

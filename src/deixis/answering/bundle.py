@@ -64,6 +64,8 @@ def find_bundle(name: str | Path) -> Bundle:
     for place in (local, cache_home() / "runs" / local):
         if _roles(place):
             return _bundle(given, place)
+    if "+" in given and all(given.split("+")) and not local.exists():
+        return Bundle(given, grounder=local)  # an ensemble: its members are found when it is loaded
     on_disk = local.exists() or (cache_home() / "runs" / local).exists()
     if not on_disk and re.fullmatch(r"[\w.-]+/[\w.-]+", given):
         from deixis.answering.hub import download
