@@ -44,12 +44,12 @@ def test_it_learns_which_image_a_word_is_in() -> None:
     first = None
     for _ in range(30):
         loss = objective(Context(model, batch))["evidence"]
-        first = float(loss) if first is None else first
+        first = loss.item() if first is None else first
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
     assert first is not None
-    assert float(loss) < first / 2
+    assert loss.item() < first / 2
     model.eval()
     with torch.no_grad():
         presence = model.presence(torch.tensor([RED, MAN]), batch.regions)

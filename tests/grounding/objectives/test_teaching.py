@@ -30,7 +30,7 @@ def test_the_pupil_comes_to_agree_and_the_evidence_stays() -> None:
         losses["teaching"].backward()
         optimizer.step()
     assert model.training
-    assert float(losses["teaching"]) < 0.05
+    assert losses["teaching"].item() < 0.05
     assert torch.equal(model.evidence_words.weight, before)
 
 
