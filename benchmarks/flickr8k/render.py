@@ -98,11 +98,12 @@ def _differences(table: Table, done: dict[str, list[Result]], variants: Sequence
         for variant in variants:
             for metric in table.compared:
                 gap = difference(done[row.name], done[other.name], variant, metric)
-                cells.append("not run" if gap is None else _gap(gap))
+                cells.append("not run" if gap is None else _gap(gap, _mean(done[other.name], variant, metric)))
+        base = row.paper_base or other.paper
         published = [
-            f"{SHORT.get(name, name)} {value - other.paper[name]:+.2f}"
+            f"{SHORT.get(name, name)} {value - base[name]:+.2f} ({value / base[name] - 1:+.0%})"
             for name, value in row.paper.items()
-            if name in other.paper
+            if name in base
         ]
         lines.append(_line([row.title, other.title, *cells, ", ".join(published) or "none"]))
     return lines
@@ -120,8 +121,14 @@ def difference(a: list[Result], b: list[Result], variant: str, metric: str) -> D
     return paired_difference(first, second)
 
 
-def _gap(gap: Difference) -> str:
-    text = f"{100 * gap.value:+.1f} [{100 * gap.low:+.1f}, {100 * gap.high:+.1f}]"
+def _mean(many: list[Result], variant: str, metric: str) -> float:
+    return statistics.fmean(value for result in many if (value := result.value(variant, metric)) is not None)
+
+
+def _gap(gap: Difference, base: float) -> str:
+    """Return a difference with its interval, and the gain relative to what it is compared with."""
+    relative = f" ({gap.value / base:+.0%})" if base else ""
+    text = f"{100 * gap.value:+.1f} [{100 * gap.low:+.1f}, {100 * gap.high:+.1f}]{relative}"
     return f"**{text}**" if gap.low > 0 or gap.high < 0 else text
 
 

@@ -84,8 +84,10 @@ def test_the_table_says_what_was_not_run_and_what_the_paper_has(folder: Path) ->
     means = [results.load("a", seed, folder).value("bare", "any-box R@1") for seed in (1, 2, 3)]  # type: ignore[union-attr]
     assert f"{100 * sum(means) / 3:.1f} ±" in text  # type: ignore[arg-type]
     assert "| third |  |  | not run |" in text
-    assert "**+20.0 [+20.0, +20.0]**" in text
-    assert "R@1 +11.50" in text
+    assert f"**+20.0 [+20.0, +20.0] ({0.2 / (sum(means) / 3):+.0%})**" in text  # type: ignore[arg-type]
+    assert "R@1 +11.50 (+57%)" in text  # 31.5 / 20 - 1, rounded to even
+    own = replace(TABLE, rows=(A, replace(B, paper_base={"any-box R@1": 30.0}), C))
+    assert "R@1 +1.50 (+5%)" in render.markdown(own, folder)  # the paper's own baseline is not our row's
 
 
 def test_results_over_other_photos_are_not_compared(folder: Path) -> None:

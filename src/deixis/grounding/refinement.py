@@ -29,7 +29,7 @@ class Neighbourhood:
     """tau of the paper."""
     gap: float = 0.0
     """By how much the best proposal's attention must exceed the neighbour's; .1 in the released program, not in
-    the paper. Attention over dozens of proposals that is not yet peaked has no such gap: then nobody is taught."""
+    the paper."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.overlap < 1 or not 0 <= self.gap <= 1:
