@@ -98,7 +98,9 @@ def _differences(table: Table, done: dict[str, list[Result]], variants: Sequence
         for variant in variants:
             for metric in table.compared:
                 gap = difference(done[row.name], done[other.name], variant, metric)
-                cells.append("not run" if gap is None else _gap(gap, _mean(done[other.name], variant, metric)))
+                cells.append(
+                    "not run" if gap is None else _gap(gap, _base(done[row.name], done[other.name], variant, metric))
+                )
         base = row.paper_base or other.paper
         published = [
             f"{SHORT.get(name, name)} {value - base[name]:+.2f} ({value / base[name] - 1:+.0%})"
@@ -121,8 +123,10 @@ def difference(a: list[Result], b: list[Result], variant: str, metric: str) -> D
     return paired_difference(first, second)
 
 
-def _mean(many: list[Result], variant: str, metric: str) -> float:
-    return statistics.fmean(value for result in many if (value := result.value(variant, metric)) is not None)
+def _base(a: list[Result], b: list[Result], variant: str, metric: str) -> float:
+    """Return the mean of what is compared with, over the seeds both rows have."""
+    seeds = {result.seed for result in a}
+    return statistics.fmean(v for r in b if r.seed in seeds and (v := r.value(variant, metric)) is not None)
 
 
 def _gap(gap: Difference, base: float) -> str:
