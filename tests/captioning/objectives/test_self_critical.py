@@ -14,7 +14,7 @@ from deixis.captioning.rewards import CaptionRewards, kinds_of
 from deixis.data.batch import Batch, WordKind
 from deixis.errors import BadRecipeError
 from deixis.metrics.cider import CiderD
-from deixis.text.vocabulary import END, PAD, Vocabulary
+from deixis.text.vocabulary import END, PAD, UNKNOWN, Vocabulary
 
 Make = Callable[..., Captioner]
 
@@ -86,7 +86,8 @@ def test_gradient_is_that_of_equation_18(
     model.zero_grad()
     model.eval()
     encoded = model.encode(batch.regions)
-    drawn = model.search(encoded, Strategy("sample", 5, samples=3), torch.Generator().manual_seed(4)).words
+    sampling = Strategy("sample", 5, samples=3, allow_unknown=True)
+    drawn = model.search(encoded, sampling, torch.Generator().manual_seed(4)).words
     greedy = model.search(encoded, Strategy("greedy", 5)).words[:, 0]
     total, count = torch.zeros(()), 0
     for image in range(3):
@@ -100,7 +101,7 @@ def test_gradient_is_that_of_equation_18(
             words = drawn[image, s]
             logs = model.decode(encoded.select(one), words.unsqueeze(0)).log_probs[:, 0]  # (K, T, V)
             for t, word in enumerate(words.tolist()):
-                if word != PAD:
+                if word != PAD and t < 5:  # an end after five words was put there, not drawn
                     total = total - (scores[s] - base) * logs[:, t, word].exp().mean().log()
                     count += 1
     (total / count).backward()  # type: ignore[no-untyped-call]
@@ -108,6 +109,22 @@ def test_gradient_is_that_of_equation_18(
     for name, p in model.named_parameters():
         if p.grad is not None:
             assert torch.allclose(found[name], p.grad, atol=1e-4), name
+
+
+def test_a_baseline_out_of_reach_pushes_nowhere(make_captioner: Make, batch: Batch, vocabulary: Vocabulary) -> None:
+    """If all samples are equally bad, the gradient is 0 on average: words that cannot be drawn must not gain by it."""
+    model = make_captioner()
+
+    def bad(words: Tensor, image_of: Tensor, _: Batch) -> tuple[Tensor, dict[str, Tensor]]:
+        greedy = torch.arange(len(words)) >= len(words) - 3  # the baselines of the three images come last
+        return greedy.float(), {}
+
+    options = SelfCriticalOptions(samples=4000, max_length=2)
+    objective = SelfCritical(vocabulary, options=options, rewards=bad)  # type: ignore[arg-type]
+    objective(Context(model, batch, generator=torch.Generator().manual_seed(0)))["self_critical"].backward()
+    gradient = model.decoder.output.bias.grad
+    assert gradient is not None
+    assert gradient[[END, UNKNOWN]].abs().max() < 0.01  # either rule broken gives more than .03
 
 
 def test_training_raises_the_reward(

@@ -48,6 +48,11 @@ class SelfCritical(Objective):
     Samples are drawn without gradient, all images and samples at once; one teacher-forced pass over them then gives
     the gradient, which is exact because it recomputes the same probabilities. With branches, p is their mean. Greedy
     captions are found once per image. Rewards of samples and baselines come out of one call.
+
+    The expected gradient of a log-probability is 0 only under its own distribution. So every word counts that was
+    drawn and none that was not: the unknown word may be drawn, and the end that is put after a sample of
+    ``max_length`` words has no gradient. Otherwise the baseline, which most samples do not reach, would push the
+    model steadily towards unknown words and captions without end.
     """
 
     def __init__(
@@ -91,7 +96,13 @@ class SelfCritical(Objective):
         images = len(batch.regions)
         with answering(captioner):
             encoded = captioner.encode(batch.regions)
-            sampling = Strategy("sample", options.max_length, samples=options.samples, temperature=options.temperature)
+            sampling = Strategy(
+                "sample",
+                options.max_length,
+                samples=options.samples,
+                temperature=options.temperature,
+                allow_unknown=True,  # what is drawn must be what is differentiated, see the class
+            )
             words = captioner.search(encoded, sampling, context.generator).words.flatten(0, 1)  # (B*S, T)
             greedy = None
             if options.baseline == "greedy":
@@ -102,7 +113,9 @@ class SelfCritical(Objective):
             decoded = captioner.decode(captioner.encode(batch.regions), words)
         advantage, watched = self._advantages(words, greedy, batch, images)
         losses = -advantage.unsqueeze(1) * decoded.word_log_probs(words)  # (B*S, T)
-        return {"self_critical": masked_mean(losses, decoded.mask), **watched}
+        drawn = decoded.mask.clone()
+        drawn[:, options.max_length :] = False  # the end that cut a long sample short
+        return {"self_critical": masked_mean(losses, drawn), **watched}
 
     def _advantages(
         self, words: Tensor, greedy: Tensor | None, batch: Any, images: int
