@@ -10,12 +10,17 @@ import pytest
 from deixis.whole import whole_file, write_bytes, write_json, write_text
 
 
+def _fail_half_way(file: Path) -> None:
+    with whole_file(file) as partial:
+        partial.write_text("half")
+        raise RuntimeError
+
+
 def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
     file = tmp_path / "notes.txt"
     write_text(file, "old")
-    with pytest.raises(RuntimeError), whole_file(file) as partial:
-        partial.write_text("half")
-        raise RuntimeError
+    with pytest.raises(RuntimeError):
+        _fail_half_way(file)
     assert file.read_text() == "old"
     assert list(tmp_path.iterdir()) == [file]
 

@@ -20,9 +20,7 @@ def export(
     like: Annotated[
         Path | None, typer.Option(help="coco…: take image and category ids from this instances or captions file.")
     ] = None,
-    classes: Annotated[
-        Path | None, typer.Option(help="anet: the evaluation's object classes, one a line.")
-    ] = None,
+    classes: Annotated[Path | None, typer.Option(help="anet: the evaluation's object classes, one a line.")] = None,
     prefix: Annotated[
         str | None, typer.Option(help="labelstudio: goes before a photo's name, such as https://host/photos/.")
     ] = None,
