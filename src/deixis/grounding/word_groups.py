@@ -1,7 +1,8 @@
 """Five groups of words by how their boxes lie: things, what is worn, parts of bodies, places, and everything else.
 
 Captions say what a picture shows, not how far it extends; that a shirt is part of the box around its wearer and that a
-street fills the view is knowledge about English words. The lists were written down once, without looking at any box.
+street fills the view is knowledge about English words. The lists were written by hand, after a look at which head words
+failed on Flickr8k's validation photos; no box enters training.
 """
 
 from __future__ import annotations
