@@ -71,7 +71,9 @@ def test_show_draws(entities: Path, tmp_path: Path, capsys: pytest.CaptureFixtur
     if ending == "png":
         assert Image.open(target).width > 500
     else:
-        assert "<mark" in target.read_text()
+        page = target.read_text()
+        assert "Two girls with red hats" in page
+        assert "data:image/" in page, "the photo is inside: one file to send"
     assert [file.name for file in target.parent.iterdir()] == [target.name], "nothing half-written stays"
 
 

@@ -139,7 +139,7 @@ def test_no_two_recipes_claim_the_same_row() -> None:
 def teachers(small_data: LoadData, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Untrained matchers under the names that recipes give their teachers."""
     home = tmp_path_factory.mktemp("teachers") / "runs"
-    for name in ("scan", "pos-scan"):
+    for name in ("scan", "pos-scan", "grounder-lite"):
         row = "grounding/scan:scan" if name == "scan" else "grounding/scan"
         file, which = find_recipe(row)
         recipe = file.resolve(["model.width=16", "model.word_width=8"], row=which)

@@ -186,6 +186,7 @@ def test_limits_on_time(limited: Make) -> None:
     service = limited(seconds=0.3)
 
     async def trickling() -> AsyncIterator[bytes]:
+        yield b'--x\r\nContent-Disposition: form-data; name="photo"; filename="a.jpg"\r\n\r\n'
         for _ in range(50):
             yield b"-"
             await asyncio.sleep(0.1)
