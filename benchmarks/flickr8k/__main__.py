@@ -12,6 +12,7 @@ Runs go to ``$DEIXIS_HOME/runs/flickr8k/ROW-sSEED`` and go on where they stopped
 from __future__ import annotations
 
 import argparse
+import shlex
 import sys
 
 from rich.console import Console
@@ -19,7 +20,7 @@ from rich.console import Console
 from benchmarks.flickr8k import render, results
 from benchmarks.flickr8k.measure import measure
 from benchmarks.flickr8k.tables import TABLES, Row, Table
-from benchmarks.flickr8k.work import Worker, finished, run_folder
+from benchmarks.flickr8k.work import Worker, finished, run_folder, settings
 from deixis.errors import DeixisError
 
 
@@ -77,7 +78,7 @@ def missing(tables: list[Table], rows: list[str] | None, seeds: list[int] | None
 
 def command(row: Row, seed: int) -> str:
     """Return what a user types to train one row alone."""
-    return " ".join(["deixis train", row.recipe, f"size={row.size}", *row.overrides, f"seed={seed}"])
+    return shlex.join(["deixis", "train", row.recipe, *settings(row, seed)])
 
 
 def state(row: Row) -> str:

@@ -10,9 +10,8 @@ from typing import Any
 
 from rich.console import Console
 
-from benchmarks.flickr8k.tables import Row
+from benchmarks.flickr8k.tables import ROWS, Row
 from deixis.data.collate import RegionSource
-from deixis.errors import DeixisError
 from deixis.home import cache_home
 from deixis.regions.store import EVERYDAY
 from deixis.training.dataset import TrainingData, load_data, read_source
@@ -41,12 +40,12 @@ class Worker:
     _val: dict[str, tuple[list[Example], RegionSource]] = field(default_factory=dict)
 
     def run(self, row: Row, seed: int) -> Path:
-        """Train a row with a seed, or go on where it stopped, and return its folder."""
+        """Train a row with a seed and what it needs, or go on where it stopped, and return its folder."""
+        for name in row.needs:
+            self.run(ROWS[name], seed if any("{seed}" in part and name in part for part in row.overrides) else 1)
         recipe = recipe_of(row, seed)
         path = run_folder(row, seed)
         if row.baseline is None and not finished(path):
-            if path != home(row, seed):
-                raise DeixisError(f"{path} is not finished: let it end, or give the row a run of its own")
             data = self._reading(recipe.data)
             began = time.process_time()
             try:
@@ -78,18 +77,15 @@ class Worker:
 def recipe_of(row: Row, seed: int) -> Recipe:
     """Return the recipe of a row with a seed."""
     file, part = find_recipe(row.recipe)
-    return file.resolve([f"size={row.size}", *row.overrides, f"seed={seed}"], row=part)
+    return file.resolve(settings(row, seed), row=part)
+
+
+def settings(row: Row, seed: int) -> list[str]:
+    """Return the overrides of a row with a seed, as a user would type them."""
+    return [f"size={row.size}", *(part.replace("{seed}", str(seed)) for part in row.overrides), f"seed={seed}"]
 
 
 def run_folder(row: Row, seed: int) -> Path:
-    """Return where a row is or was trained."""
-    elsewhere = cache_home() / "runs" / row.run if row.run is not None else None
-    if elsewhere is not None and seed == 1 and Run(elsewhere).exists:
-        return elsewhere
-    return home(row, seed)
-
-
-def home(row: Row, seed: int) -> Path:
     """Return where this benchmark trains a row."""
     return cache_home() / "runs" / "flickr8k" / f"{row.trained}-s{seed}"
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import ClassVar
 
+from deixis.data.drawn import SHARES, UNDIVIDED, drawn
 from deixis.errors import BadFileError, DeixisError
 from deixis.types.example import Example
 
@@ -93,9 +94,14 @@ class Dataset(ABC):
     def _read(self, id: str) -> Example:
         """Read one example, or raise a :class:`BadExampleError`."""
 
+    @property
+    def drawn_splits(self) -> tuple[str, ...]:
+        """``train``, ``val`` and ``test`` where the dataset has no splits of its own (``drawn.py``), else none."""
+        return tuple(SHARES) if self.splits == (UNDIVIDED,) else ()
+
     def find_split(self, split: str) -> str:
         """Return the full name of a split: itself, or the only one that begins so (``val`` for ``val2017``)."""
-        if split in self.splits:
+        if split in self.splits or split in self.drawn_splits:
             return split
         longer = [name for name in self.splits if name.startswith(split)]
         if len(longer) != 1:
@@ -105,7 +111,8 @@ class Dataset(ABC):
     def ids(self, split: str | None = None) -> tuple[str, ...]:
         """Return the ids of a split, or of all splits without repeats."""
         if split is not None:
-            return tuple(self._ids_of(self.find_split(split)))
+            name = self.find_split(split)
+            return tuple(self._ids_of(name)) if name in self.splits else drawn(self._ids_of(UNDIVIDED), name)
         return tuple(dict.fromkeys(id for name in self.splits for id in self._ids_of(name)))
 
     def __getitem__(self, id: str) -> Example:
