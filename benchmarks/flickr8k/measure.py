@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.flickr8k.facts import class_frequency, f1_by_bin, iou_curve, regions_of
 from benchmarks.flickr8k.results import Result, fingerprint
 from benchmarks.flickr8k.tables import CAPTIONS, CLASSES, PRIOR, Row, Table
 from benchmarks.flickr8k.work import SPLIT, Worker, recipe_of, trained_for, validations
@@ -63,11 +64,13 @@ def measure_phrases(worker: Worker, row: Row, seed: int, path: Path) -> Result:
     samples: dict[str, dict[str, Any]] = {}
     by_type: dict[str, dict[str, dict[str, float]]] = {}
     counts: list[int] = []
+    curves: dict[str, list[float]] = {}
     photos = ""
     for variant, exponent in (("bare", 0.0), ("prior", PRIOR)):
         model.answers = replace(bare, objectness=exponent, regionness=0.0)
         cases = phrase_cases(model, vocabulary, examples, source, batch=16)
         samples[variant] = {}
+        curves[variant] = iou_curve(cases)
         for protocol in PROTOCOLS.values():
             scores = score_phrases(cases, protocol)
             for metric in METRICS:
@@ -81,6 +84,7 @@ def measure_phrases(worker: Worker, row: Row, seed: int, path: Path) -> Result:
                     group.name: {"count": group.count, **{m: round(group.scores[m], 4) for m in ("R@1", "pointing")}}
                     for group in scores.breakdowns["class"]
                 }
+    curves["best region"] = iou_curve(cases, regions_of([example.id for example in examples], source))
     return Result(
         row=row.name,
         seed=seed,
@@ -94,7 +98,7 @@ def measure_phrases(worker: Worker, row: Row, seed: int, path: Path) -> Result:
         counts=counts,
         samples=samples,
         by_type=by_type,
-        facts=facts,
+        facts={**facts, "IoU": curves},
     )
 
 
@@ -126,17 +130,20 @@ def measure_captions(worker: Worker, row: Row, seed: int, path: Path) -> Result:
     texts = {caption.image: caption.text for caption in captions}
     references = {example.id: [caption.text for caption in example.captions] for example in examples}
     scores = score_captions(texts, references, ("bleu", "cider"))
-    words = words_of_examples(examples, class_list=find(CLASSES, "data"))
+    class_list = find(CLASSES, "data")
+    words = words_of_examples(examples, class_list=class_list)
     items = caption_items(captions, examples, words)
     grounding = score_grounding(items, photos=True)
     looked = score_attention(attention_on_references(done, model, words))
     found = {**caption_section(scores, replicates=0, seed=0).samples, **grounding.samples}
     found |= attention_section(looked, photos=True, replicates=0, seed=0).samples
     samples = {name: found[name].to_json() for name in CAPTIONS}
+    frequency = class_frequency(data.path, recipe.data.reader, class_list)
     facts = {
         "BLEU-4": round(scores.corpus["BLEU-4"], 5),
         "classes generated": round(grounding.generated_share, 5),
         "errors": {name: round(share, 5) for name, share in classify_errors(items, photos=True).five_shares.items()},
+        "by frequency": f1_by_bin(grounding.classes, frequency),
     }
     return Result(
         row=row.name,
