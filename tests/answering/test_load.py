@@ -17,6 +17,7 @@ from deixis.answering.bundle import Card, find_bundle, join
 from deixis.answering.load import Deixis
 from deixis.answering.photos import Seen
 from deixis.captioning.answer import Pointing
+from deixis.data.pad import pad_regions
 from deixis.errors import BadFileError, DeixisError
 from deixis.grounding.scan import Scan
 from deixis.training.models import find_model, load_grounder
@@ -129,6 +130,23 @@ def test_a_card_chooses_the_way_of_pointing(model: Deixis, regions: list[Regions
     )
     whole = union.caption(regions[0], method="attention")
     assert any(a.boxes != b.boxes for a, b in zip(whole.words, model.caption(regions[0]).words, strict=True))
+
+
+def test_the_grounder_chooses_among_captions(model: Deixis, regions: list[Regions]) -> None:
+    assert model.grounder is not None
+    assert model.chooser is None
+    heard = Deixis(model.extractor, model.captioner, model.grounder, card=Card(choice=1e6))
+    assert heard.chooser is not None
+    for one in regions:
+        plain = model.alternatives(one, beam=4)
+        best = heard.alternatives(one, beam=4)
+        assert {caption.text for caption in best} == {caption.text for caption in plain}
+        words = [[model.captioner.vocabulary.encode(caption.text, end=True)] for caption in best]
+        batch = pad_regions([one], max_regions=model.grounder.config.recipe.data.regions)
+        scores = [float(heard.chooser.matches(torch.tensor([said]), batch)) for said in words]
+        assert scores == sorted(scores, reverse=True), "with such a weight nobody else is asked"
+        assert heard.caption(one, beam=4).text == best[0].text
+        assert heard.caption(one, beam=1).text == model.caption(one, beam=1).text, "a greedy caption has no rivals"
 
 
 def test_phrases_alone_in_a_sentence_or_as_parts_of_one(model: Deixis, regions: list[Regions]) -> None:

@@ -38,6 +38,8 @@ class Card:
     """How attention becomes a box."""
     presence: Presence | None = None
     """What makes probabilities of the grounder's matching scores, for checking captions."""
+    choice: float = 0.0
+    """Weight of the grounder's matching score when the captions of a beam are ranked; 0 asks the captioner alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +83,8 @@ def join(first: Bundle, grounder: Bundle | None) -> Bundle:
         return first
     if grounder.grounder is None:
         raise DeixisError(f"{grounder.name} holds no grounder: name a run of a grounder, or a bundle with one")
-    # probabilities were fitted to the grounder that is replaced
-    card = replace(first.card, presence=grounder.card.presence)
+    # both were chosen for the grounder that is replaced: every grounder's matching score has its own scale
+    card = replace(first.card, presence=grounder.card.presence, choice=grounder.card.choice)
     return Bundle(first.name, first.captioner, grounder.grounder, card)
 
 
@@ -148,7 +150,10 @@ def read_card(path: Path) -> Card:
             raise ValueError(f"format {data.get('format')!r}, method {data.get('method')!r}")
         presence = data.get("presence")
         return Card(
-            data.get("method", "attention"), Pointing(**pointing), None if presence is None else Presence(**presence)
+            data.get("method", "attention"),
+            Pointing(**pointing),
+            None if presence is None else Presence(**presence),
+            float(data.get("choice", 0.0)),
         )
     except (TypeError, ValueError) as error:
         raise BadFileError(f"{path} is no card of a bundle: {error} in {json.dumps(data)[:200]}") from error

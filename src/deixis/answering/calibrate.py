@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from deixis.answering.choice import choice_of
 from deixis.answering.load import Deixis
 from deixis.answering.presence import Presence, fit_presence, judged_words, named_in
 from deixis.captioning.captioner import Captioner
@@ -55,6 +56,7 @@ def calibrate(model: Deixis, dataset: str, options: EvaluationOptions) -> tuple[
     work = prepare(model.captioner, dataset, options)
     captioner = model.captioner.model
     assert isinstance(captioner, Captioner)
+    work.choose = choice_of(model, work)
     work.captions = caption_examples(work, captioner)
     words = judge_captions(model, work)
     counts = int(words.present.sum()), int((~words.present).sum())

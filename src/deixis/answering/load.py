@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
 
@@ -18,6 +19,7 @@ from deixis.answering.phrases import doubtful_where_unknown, phrases_of_sentence
 from deixis.answering.stored import as_stored
 from deixis.captioning.answer import Pointing, bad_endings, grounded_captions, reground
 from deixis.captioning.captioner import Captioner
+from deixis.captioning.choosing import Chooser
 from deixis.captioning.distributed import DistributedAttention
 from deixis.captioning.strategy import Generated, Strategy
 from deixis.data.batch import RegionBatch
@@ -84,6 +86,7 @@ class Deixis:
     @classmethod
     def from_bundle(cls, bundle: Bundle, *, device: str = "cpu") -> Self:
         """Load the parts of a bundle that was found already."""
+        _require_device(device)
         captioner, finder = _loaded(bundle, bundle.captioner, device), _loaded(bundle, bundle.grounder, device)
         part = captioner or finder
         assert part is not None  # a bundle has at least one part
@@ -109,6 +112,11 @@ class Deixis:
             raise DeixisError(
                 f"{self.name} has no grounder to check captions with: name one (--grounder RUN), or use lite"
             )
+
+    def require_method(self, method: str | None) -> None:
+        """Refuse a way of pointing that this model does not have; None, its own choice, is always there."""
+        if method is not None and method not in self.methods:
+            raise DeixisError(f"{self.name} cannot point by {method!r}: it has {', '.join(self.methods)}")
 
     @property
     def methods(self) -> tuple[Method, ...]:
@@ -269,7 +277,11 @@ class Deixis:
         endings = bad_endings(loaded.vocabulary)
         strategy = Strategy("greedy" if beam == 1 else "beam", width=beam, block_trigrams=True, bad_endings=endings)
         batch = pad_regions(seen, names, max_regions=loaded.config.recipe.data.regions).to(self.device)
-        return loaded.model.generate(batch, strategy), batch
+        generated = loaded.model.generate(batch, strategy)
+        chooser = self.chooser
+        if chooser is not None and beam > 1:
+            generated = chooser(generated, pad_regions(seen, names, max_regions=self._judge_regions).to(self.device))
+        return generated, batch
 
     def _answers(self, generated: Generated, batch: RegionBatch, rank: int = 0) -> list[GroundedCaption]:
         loaded = self.captioner
@@ -283,8 +295,7 @@ class Deixis:
         self, caption: GroundedCaption, regions: Regions, method: Method | None, check: bool
     ) -> GroundedCaption:
         method = method or (self.card.method if self.card.method in self.methods else "attention")
-        if method not in self.methods:
-            raise DeixisError(f"{self.name} cannot point by {method!r}: it has {', '.join(self.methods)}")
+        self.require_method(method)
         if check:
             self.require_grounder()
         if method == "attention" and not check:
@@ -295,6 +306,13 @@ class Deixis:
         if check:
             caption = check_caption(caption, regions, self._judge, self.words, self.card.presence)
         return caption
+
+    @cached_property
+    def chooser(self) -> Chooser | None:
+        """What lets the grounder choose among the captions of a beam, or None where the captioner is asked alone."""
+        if self._grounder is None or self._captioner is None or not self.card.choice:
+            return None
+        return Chooser(self._judge, self._grounder.vocabulary, self._captioner.vocabulary, self.card.choice)
 
     @property
     def _judge_part(self) -> LoadedModel:
@@ -310,6 +328,14 @@ class Deixis:
     @property
     def _judge_regions(self) -> int:
         return self._judge_part.config.recipe.data.regions
+
+
+def _require_device(device: str) -> None:
+    try:
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError, ImportError, NotImplementedError) as error:  # torch raises all of them
+        why = (str(error).splitlines() or [type(error).__name__])[0]
+        raise DeixisError(f"cannot run on the device {device!r}: {why}; cpu always works") from error
 
 
 def load(model: str | Path = "lite", *, grounder: str | Path | None = None, device: str = "cpu") -> Deixis:

@@ -10,6 +10,7 @@ from statistics import median
 import torch
 
 from deixis.answering.calibrate import check_section
+from deixis.answering.choice import choice_of
 from deixis.answering.label import groundable
 from deixis.answering.load import Deixis
 from deixis.captioning.answer import bad_endings, reground
@@ -40,6 +41,7 @@ def evaluate_bundle(model: Deixis, dataset: str, options: EvaluationOptions) -> 
     options = replace(options, pointing=model.card.pointing)
     work = prepare(model.captioner, dataset, options)
     by_grounder = _repoint(model, work)
+    work.choose = choice_of(model, work)
     if model.card.method == "grounder":
         work.repoint = by_grounder
     measure(work)

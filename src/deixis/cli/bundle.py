@@ -24,6 +24,9 @@ def bundle(
     ] = None,
     objectness: Annotated[float | None, typer.Option(help="Exponent of objectness in attention.")] = None,
     regionness: Annotated[float | None, typer.Option(help="Exponent of regionness in attention.")] = None,
+    choice: Annotated[
+        float | None, typer.Option(help="Weight of the grounder's match among the captions of a beam; 0: no say.")
+    ] = None,
     calibrate: Annotated[
         str | None, typer.Option(metavar="DATA", help="Fit the probabilities of --check on this dataset.")
     ] = None,
@@ -48,7 +51,12 @@ def bundle(
     found = join(find_bundle(captioner), None if grounder is None else find_bundle(grounder))
     given = {"rule": rule, "objectness": objectness, "regionness": regionness}
     pointing = replace(found.card.pointing, **{key: value for key, value in given.items() if value is not None})  # type: ignore[arg-type]
-    found = replace(found, card=replace(found.card, method=method or found.card.method, pointing=pointing))
+    if choice is not None and not 0 <= choice < float("inf"):
+        raise DeixisError(f"--choice should be 0 or more, got {choice}")
+    chosen = found.card.choice if choice is None else choice
+    found = replace(
+        found, card=replace(found.card, method=method or found.card.method, pointing=pointing, choice=chosen)
+    )
     model = Deixis.from_bundle(found)  # parts that do not fit each other are refused before anything is written
     done: dict[str, Any] = {}
     if calibrate is not None:

@@ -17,13 +17,12 @@ import torch
 from deixis.captioning.answer import Pointing, grounded_captions, point, priors
 from deixis.captioning.captioner import Captioner
 from deixis.captioning.distributed import DistributedAttention
-from deixis.captioning.strategy import Strategy
+from deixis.captioning.strategy import Generated, Strategy
 from deixis.data.collate import CaptionEncoder, RegionSource, collate, encode_example
 from deixis.data.dataset import Dataset
 from deixis.data.open import open_dataset
 from deixis.errors import BadFileError, DeixisError, MissingExtraError
 from deixis.grounding.base import WordGrounder
-from deixis.home import cache_home
 from deixis.metrics.attention_accuracy import score_attention
 from deixis.metrics.captions import score_captions
 from deixis.metrics.dataset_words import DatasetWords, words_of_caption, words_of_examples
@@ -31,13 +30,14 @@ from deixis.metrics.java import find_java, jar_folder
 from deixis.metrics.object_words import AnnotatedAttention, GroundedItem, PredictedWord, ReferenceSentence
 from deixis.metrics.report import Report, Section
 from deixis.metrics.sections import attention_section, caption_section, grounding_section
-from deixis.regions.extract import extract
 from deixis.regions.store import EVERYDAY, RegionStore
 from deixis.regions.tasks import Settings
 from deixis.text.tokens import normal_word
 from deixis.training.build import find_class
+from deixis.training.kept_regions import regions_of
 from deixis.training.models import LoadedModel
 from deixis.training.places import find
+from deixis.training.recipe import DataRecipe
 from deixis.training.retrieval import measure_retrieval
 from deixis.types import ClipSegment, Example, GroundedCaption
 from deixis.video import sample_times
@@ -89,6 +89,8 @@ class Evaluation:
     """Seconds per image of each part."""
     repoint: Callable[[Sequence[GroundedCaption]], list[GroundedCaption]] | None = None
     """What gives the words of generated captions other boxes, such as a grounder's."""
+    choose: Callable[[Generated, Sequence[str]], Generated] | None = None
+    """What ranks the captions of a beam anew; it is told the images' names."""
 
     @property
     def drawing(self) -> Drawing:
@@ -128,7 +130,7 @@ def measure(work: Evaluation) -> None:
 def prepare(loaded: LoadedModel, dataset: str, options: EvaluationOptions) -> Evaluation:
     """Open a dataset and find its regions."""
     data = open_dataset(find(dataset, "data"), options.reader)
-    options = replace(options, split=choose_split(data, options.split))
+    options = replace(options, split=choose_split(data, options.split, loaded.config.recipe.data))
     examples = [example for example in data.examples(options.split) if example.captions]
     if not examples:
         raise DeixisError(f"split '{options.split}' of {data.path} has no image with a caption: nothing to measure on")
@@ -151,11 +153,24 @@ def with_model(work: Evaluation, loaded: LoadedModel) -> Evaluation:
     return Evaluation(loaded, work.dataset, work.examples, source, work.options)
 
 
-def choose_split(data: Dataset, asked: str | None) -> str:
-    """Return the split to measure on: the one asked for, else ``test``, else the only one there is."""
+def choose_split(data: Dataset, asked: str | None, trained: DataRecipe | None = None) -> str:
+    """Return the split to measure on: the one asked for, else ``test``, else the only one there is.
+
+    Of a dataset without splits a model that was ``trained`` on a part of it is measured on the part left for testing.
+    """
     if asked is not None:
         return data.find_split(asked)
+    if data.drawn_splits and trained is not None and _is_of(trained.dataset, data):
+        return "test"
     return data.splits[0] if len(data.splits) == 1 else data.find_split("test")
+
+
+def _is_of(name: str, data: Dataset) -> bool:
+    """Whether a recipe's name stands for this dataset."""
+    try:
+        return find(name, "data").resolve() == data.path.resolve()
+    except BadFileError:
+        return False
 
 
 def _regions(
@@ -168,11 +183,7 @@ def _regions(
         return store
     loaded.extractor(options.device)
     known = {item: value for item, value in loaded.config.extractor.items() if item in Settings.__dataclass_fields__}
-    mark = "".join(letter if letter.isalnum() else "-" for letter in loaded.config.fingerprint)
-    part = f"-first{options.limit}" if options.limit else ""
-    path = cache_home() / "stores" / f"{data.name}-{options.split}{part}-{mark}"
-    sources = {example.id: example.source for example in examples}
-    return extract(list(sources), lambda name: sources[name], path, Settings(**known), device=options.device)
+    return regions_of(data, Settings(**known), [example.id for example in examples], device=options.device)
 
 
 def _source(loaded: LoadedModel, store: RegionStore) -> RegionSource:
@@ -234,6 +245,8 @@ def caption_examples(work: Evaluation, model: Captioner) -> list[GroundedCaption
         examples = work.examples[first : first + options.batch]
         regions = work.source.regions([example.id for example in examples]).to(options.device)
         generated = model.generate(regions, options.strategy)
+        if work.choose is not None:
+            generated = work.choose(generated, regions.ids)
         answers = grounded_captions(generated, regions, work.loaded.vocabulary, options.pointing, branches=branches)
         placed = zip(answers, examples, strict=True)
         found += [replace(_placed(answer, example), model=work.loaded.name) for answer, example in placed]
