@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from deixis.errors import BadFileError
 from deixis.export.review import doubt, in_review_order
 from deixis.export.things import Answer, inside, label_of, labels_in, read_answers, text_of, things_of
 from deixis.types import GroundedCaption, GroundedPhrases, GroundedWord
-from tests.export.answers import CLIP, DOG, PHRASES, captions
+from tests.export.answers import CLIP, DOG, PHRASES, caption, captions
 
 
 @pytest.mark.parametrize(
@@ -24,6 +25,15 @@ from tests.export.answers import CLIP, DOG, PHRASES, captions
         ("a man in a hat", "man"),
         ("smiling women", "woman"),
         ("his left hand", "hand"),
+        ("a group of people", "people"),
+        ("A large group of young men in hats", "man"),
+        ("a pair of sunglasses", "sunglasses"),
+        ("a couple of dogs", "dog"),
+        ("a lot of pairs of shoes", "shoe"),
+        ("a piece of cake", "cake"),
+        ("a group", "group"),
+        ("a group of", "group"),
+        ("a cup of coffee", "cup"),
         ("🐶", "🐶"),
         ("", "thing"),
     ],
@@ -41,6 +51,27 @@ def test_things_of_a_caption_and_of_phrases() -> None:
     assert (hat.trusted, ghost.trusted) == (True, False)
     assert text_of(PHRASES)[slice(*ghost.span)] == "a ghost"  # type: ignore[index, misc]
     assert labels_in([DOG, PHRASES]) == ["ball", "dog", "hat"]
+
+
+def test_a_group_of_people_is_one_thing_called_people() -> None:
+    both = (20.0, 10.0, 120.0, 90.0)
+    told = caption("a.jpg", "a group of young people near a car", dict.fromkeys(["group", "people"], both))
+    (thing,) = things_of(told)
+    assert (thing.text, thing.label, thing.span) == ("group of young people", "people", (2, 23))
+    assert labels_in([told]) == ["people"]
+    # Whether they are there is what is known of the people, not of the group.
+    words = tuple(replace(word, presence=0.1, trusted=False) if word.text == "people" else word for word in told.words)
+    assert things_of(replace(told, words=words)) == []
+    (doubted,) = things_of(replace(told, words=words), doubtful=True)
+    assert doubted.score == 0.1
+    # Boxes of their own, as attention may give: two things, of one class.
+    apart = caption("a.jpg", "a group of people", {"group": both, "people": (0.0, 0.0, 9.0, 9.0)})
+    assert [(thing.text, thing.label) for thing in things_of(apart)] == [
+        ("group of people", "people"),
+        ("people", "people"),
+    ]
+    # Nothing that is counted: the group itself.
+    assert labels_in([caption("a.jpg", "a group of them", {"group": both})]) == ["group"]
 
 
 @settings(max_examples=30)

@@ -12,11 +12,18 @@ from deixis.metrics.json_places import read_json_file, show
 from deixis.metrics.results_files import records_of
 from deixis.text.chunker import chunk
 from deixis.text.lemmas import lemmatise_noun
+from deixis.text.parsed import GROUP_NOUNS
 from deixis.text.tokens import tokenise
 from deixis.text.vocabulary import Vocabulary
-from deixis.types import Box, GroundedCaption, GroundedPhrases, Phrase, Sentence
+from deixis.types import Box, GroundedCaption, GroundedPhrases, GroundedWord, Phrase, Sentence
 
 Answer = GroundedCaption | GroundedPhrases
+QUANTITIES = GROUP_NOUNS | {
+    *("bit", "bunches", "chunk", "collection", "couples", "crowds", "dozen", "dozens", "groups", "handful", "kind"),
+    *("kinds", "pairs", "part", "piece", "pieces", "piles", "rows", "slice", "slices", "sort", "stacks", "type"),
+}
+"""Nouns that say how much of a thing there is and not what it is: "a group of people" are people. A cup of coffee is a
+cup all the same, for the cup is what one sees."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,16 +50,30 @@ class Thing:
 
 
 def things_of(answer: Answer, *, doubtful: bool = False) -> list[Thing]:
-    """Return the boxes of an answer in the order of its text; with ``doubtful`` also those of what is doubted."""
+    """Return the boxes of an answer in the order of its text; with ``doubtful`` also those of what is doubted.
+
+    "A group of people" is one thing where both nouns have the same box, as a grounder gives it to them: two detections
+    of it would be one too many.
+    """
     found = []
     if isinstance(answer, GroundedCaption):
+        told: set[int] = set()
         for number, word in enumerate(answer.words):
-            if word.groundable and (word.trusted or doubtful):
+            if not word.groundable or number in told:
+                continue
+            start, end = word.start, word.end
+            counted = _counted(answer.words, number)
+            if counted is not None:
+                end = answer.words[counted].end
+                if (word.boxes, word.frames) == (answer.words[counted].boxes, answer.words[counted].frames):
+                    told.add(counted)
+                    word = answer.words[counted]  # whether there are people is what one wants to know
+            if word.trusted or doubtful:
                 score = word.score if word.presence is None else word.presence
-                span = word.start, word.end
+                text = word.text if counted is None else answer.text[start:end]
                 for box, frame in zip(word.boxes, word.frames or (0,) * len(word.boxes), strict=True):
                     cut = inside(box, answer.size)
-                    found.append(Thing(word.text, cut, frame, score, word.trusted, number, span))
+                    found.append(Thing(text, cut, frame, score, word.trusted, number, (start, end)))
         return found
     for number, phrase in enumerate(answer.phrases):
         if phrase.found or doubtful:
@@ -63,6 +84,14 @@ def things_of(answer: Answer, *, doubtful: bool = False) -> list[Thing]:
     return found
 
 
+def _counted(words: Sequence[GroundedWord], number: int) -> int | None:
+    """Return which word is counted by a word of quantity, such as "people" by "group" in "a group of young people"."""
+    if words[number].text.lower() not in QUANTITIES or [word.text for word in words[number + 1 : number + 2]] != ["of"]:
+        return None
+    near = range(number + 2, min(number + 6, len(words)))
+    return next((at for at in near if words[at].groundable and words[at].boxes), None)
+
+
 def text_of(answer: Answer) -> str | None:
     """Return the sentence of an answer, or None for phrases that stand alone."""
     return answer.text if isinstance(answer, GroundedCaption) else answer.sentence
@@ -70,13 +99,27 @@ def text_of(answer: Answer) -> str | None:
 
 @cache
 def label_of(text: str) -> str:
-    """Return the head noun of a word or phrase in the singular: "two red hats" is a hat, "a man in a hat" a man."""
+    """Return the head noun of a word or phrase in the singular: "two red hats" is a hat, "a man in a hat" a man.
+
+    Of a quantity the label is what there is so much of: "a group of people" is people, "a piece of cake" cake.
+    """
     tokens = tokenise(text)
     if not tokens:
         return " ".join(text.lower().split()) or "thing"
-    sentence = chunk(Sentence(text, tokens, (Phrase(0, len(tokens)),)), _NO_WORDS)
-    head = sentence.phrases[0].head
-    return lemmatise_noun(tokens[len(tokens) - 1 if head is None else head].text)
+    words = [token.text.lower() for token in tokens]
+    first = 0
+    while True:
+        head = _head(text, first)
+        if words[head] not in QUANTITIES or words[head + 1 : head + 2] != ["of"] or head + 2 == len(words):
+            return lemmatise_noun(words[head])
+        first = head + 2
+
+
+def _head(text: str, first: int) -> int:
+    """Return which word is the head noun of a phrase that begins with the word ``first``; without a noun, the last."""
+    tokens = tokenise(text)
+    head = chunk(Sentence(text, tokens, (Phrase(first, len(tokens)),)), _NO_WORDS).phrases[0].head
+    return len(tokens) - 1 if head is None else head
 
 
 _NO_WORDS = Vocabulary(())
