@@ -58,7 +58,22 @@ def test_a_stopped_command_goes_on_and_a_broken_photo_stops_nothing(small_bundle
     again = call("caption", album, "--model", small_bundle, "-o", out, code=2)
     assert [json.loads(line)["text"] for line in out.read_text().splitlines()] == SAID
     assert out.read_bytes().splitlines()[:2] == whole.splitlines()[:2]
-    assert "3 captions, 2 of them were there" in again.stdout
+    assert "3 captions, of which 2 there before" in again.stdout
+
+
+def test_checking_does_not_go_on_with_what_was_not_checked(
+    small_bundle: Path, album: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = ["caption", "coffee.jpg", "--model", str(small_bundle), "-o", "out.jsonl"]
+    call(*asked)
+    whole = (album / "out.jsonl").read_bytes()
+    with pytest.raises(SystemExit):
+        cli.main([*asked, "--check"])
+    assert "out.jsonl holds captions that were not checked, such as that of coffee.jpg" in capsys.readouterr().err
+    assert (album / "out.jsonl").read_bytes() == whole
+    (album / "out.jsonl").unlink()
+    call(*asked, "--check")
+    assert "1 caption, of which 1 there before" in call(*asked, "--check").stdout
 
 
 def test_pages_and_pictures(small_bundle: Path, album: Path) -> None:
@@ -81,6 +96,10 @@ def test_pages_and_pictures(small_bundle: Path, album: Path) -> None:
         (["caption", "coffee.jpg", "--html", "empty"], "is a folder"),
         (["caption", "coffee.jpg", "--model", "BUNDLE/captioner", "--check"], "no grounder to check captions with"),
         (["caption", "coffee.jpg", "--model", "BUNDLE", "--method", "magic"], "cannot point by 'magic'"),
+        (["caption", "coffee.jpg", "--model", "BUNDLE", "--method", "magic", "-o", "o.jsonl"], "cannot point by"),
+        (["caption", "coffee.jpg", "--model", "BUNDLE", "--device", "toaster"], "on the device 'toaster'"),
+        (["caption", "coffee.jpg", "--model", "BUNDLE", "--html", "coffee.jpg/a.html"], "coffee.jpg is no folder"),
+        (["caption", "coffee.jpg", "--model", "BUNDLE", "--html", "/dev/null"], "/dev/null is a device or a pipe"),
         (["ground", "coffee.jpg"], "nothing to look for"),
         (["ground", "coffee.jpg", "", "--model", "BUNDLE"], "phrase 1 of 1 is empty"),
         (["ground", "gone.jpg", "a cup", "--model", "BUNDLE"], "there is no file gone.jpg"),
@@ -112,7 +131,7 @@ def test_ground_phrases_and_sentences(small_bundle: Path, album: Path) -> None:
     done = call("ground", "coffee.jpg", "a cup", "🎉", "--model", small_bundle)
     cup, party = done.stdout.splitlines()
     assert cup.split()[:2] == ["a", "cup"]
-    assert party.endswith("probably not in the photo")
+    assert " ".join(party.split()) == "🎉 probably not in the photo"
     answer = json.loads(
         call("ground", "coffee.jpg", "--sentence", SAID[2], "--model", small_bundle, "--json", "--png").stdout
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from typer.testing import CliRunner
 from deixis.cli.export import _FORMATS
 from deixis.cli.main import app, main
 from deixis.export.formats import FORMATS
-from tests.export.answers import DOG, PHRASES
+from tests.export.answers import CLIP, DOG, PHRASES
 
 
 @pytest.fixture
@@ -84,3 +85,29 @@ def test_mistakes_are_one_line_and_leave_nothing(
     assert message in shown
     assert shown.count("\n") == 1
     assert list(tmp_path.iterdir()) == [predictions]
+
+
+def test_photos_and_clips_do_not_share_a_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "predictions.jsonl"
+    file.write_text("".join(json.dumps(answer.to_json()) + "\n" for answer in (DOG, CLIP)))
+    with pytest.raises(SystemExit):
+        main(["export", str(file), "-f", "html", "-o", str(tmp_path / "page.html")])
+    assert "holds 1 clips and 1 answers about photos" in capsys.readouterr().err
+
+
+def test_a_place_that_is_no_file_is_refused_and_left_alone(
+    predictions: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)  # as /dev/null, which a test had better not touch
+    for place, message in (
+        (tmp_path, "is a folder"),
+        (pipe, "is a device or a pipe"),
+        (predictions / "a", "no folder"),
+    ):
+        with pytest.raises(SystemExit) as left:
+            main(["export", str(predictions), "-f", "csv", "-o", str(place)])
+        assert left.value.code == 2
+        assert message in capsys.readouterr().err
+    assert pipe.is_fifo()
+    assert {file.name for file in tmp_path.iterdir()} == {predictions.name, "pipe"}

@@ -79,7 +79,9 @@ def test_sentences_page_and_drawn_clip(run: Run, small_bundle: Path, clip: Path,
     assert str(clip.parent) not in text, "a page does not tell where it was made"
     again = run(clip, *options, "-o", lines)
     assert again.exit_code == 0
-    assert "2 segments, 2 of them were there" in again.output
+    assert "2 segments, of which 2 there before" in again.output
+    main(["export", str(lines), "-f", "html", "-o", str(tmp_path / "again.html")])
+    assert (tmp_path / "again.html").read_text() == text
     assert len(lines.read_text().splitlines()) == 2
 
 
@@ -106,6 +108,7 @@ def test_bad_input_is_one_line_and_leaves_nothing(run: Run, small_bundle: Path, 
         ([clip, "--segments", tmp_path / "none.json"], "no segments to caption"),
         ([clip, "--mp4", tmp_path / "drawn.avi"], "should be the name of an .mp4 file"),
         ([clip, "--mp4", clip], "is the clip itself"),
+        ([clip, "--mp4", tmp_path], "is a folder"),
         ([clip, "--html", tmp_path], "is a folder"),
         ([clip, "--method", "magic"], "cannot point by 'magic'"),
     ):

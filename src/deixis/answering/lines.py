@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Generic, Protocol, Self, TypeVar
 
 from deixis.errors import BadFileError, DeixisError
+from deixis.types import GroundedCaption
 
 
 class Answer(Protocol):
@@ -92,6 +93,17 @@ class AnswerLines(Generic[A]):
 
     def __exit__(self, *_: object) -> None:
         self._file.close()
+
+
+def require_checked(path: Path, captions: Iterable[GroundedCaption]) -> None:
+    """Refuse to go on checking a file that was begun without: one would not know what was doubted and found well."""
+    for caption in captions:
+        things = [word for word in caption.words if word.groundable]
+        if things and all(word.presence is None for word in things):
+            raise DeixisError(
+                f"{path} holds captions that were not checked, such as that of {caption.image}: "
+                "choose another file with -o, or delete it"
+            )
 
 
 def _whole_lines(path: Path) -> bytes:

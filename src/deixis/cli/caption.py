@@ -40,16 +40,18 @@ def caption(
 
     A photo that cannot be read is an error on stderr; the others are captioned all the same, and the exit code is 2.
     """
-    from deixis.answering.lines import AnswerLines
+    from deixis.answering.lines import AnswerLines, require_checked
     from deixis.answering.load import load
     from deixis.answering.photos import find_photos
-    from deixis.cli.pictures import check_page, write_pictures
-    from deixis.cli.show import answer_console, can_show_pictures, print_answer
+    from deixis.cli.outputs import check_output
+    from deixis.cli.pictures import write_pictures
+    from deixis.cli.show import answer_console, can_show_pictures, counted, print_answer
     from deixis.types import GroundedCaption
 
     paths = find_photos(photos)
-    check_page(html)
+    check_output(html, "page.html")
     loaded = load(model, grounder=grounder, device=device)
+    loaded.require_method(method)
     if check:
         loaded.require_grounder()
     failed: list[str] = []
@@ -64,6 +66,8 @@ def caption(
         )
         if lines is not None:
             answers = {str(path): lines.answers[str(path)] for path in paths if str(path) in lines.answers}
+            if check:
+                require_checked(lines.path, answers.values())
         options = {"beam": beam, "check": check, "method": method}
         waiting = [path for path in paths if str(path) not in answers]
         for batch in _captions(loaded, waiting, options, failed, progress=len(waiting) > 16):
@@ -79,8 +83,8 @@ def caption(
     written = write_pictures(everything, html=html, png=png)
     if not as_json:
         if output is not None:
-            skipped = f", {len(paths) - len(waiting)} of them were there" if len(waiting) < len(paths) else ""
-            typer.echo(f"{output}: {len(everything)} captions{skipped}")
+            skipped = f", of which {len(paths) - len(waiting)} there before" if len(waiting) < len(paths) else ""
+            typer.echo(f"{output}: {counted(len(everything), 'caption')}{skipped}")
         for path in written:
             typer.echo(f"wrote {path}")
     if failed:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from deixis.errors import DeixisError
+
+if TYPE_CHECKING:
+    from deixis.export.things import Answer
 
 _FORMATS = "json, coco, coco-results, coco-captions, kosmos, labelstudio, fiftyone, supervision, anet, csv, html"
 
@@ -33,6 +36,8 @@ def export(
     """
     from rich.console import Console
 
+    from deixis.cli.outputs import check_output
+    from deixis.cli.show import counted
     from deixis.export.formats import ExportOptions, export_format, write_export
     from deixis.export.things import read_answers
 
@@ -46,11 +51,10 @@ def export(
     ):
         if value is not None and format not in kinds:
             raise DeixisError(f"{option} belongs to the format {' or '.join(kinds)}, not to {format}")
+    check_output(output, "page.html" if format == "html" else "answers.json")
     answers = read_answers(predictions)
     if format == "html":
-        from deixis.export.page import write_page
-
-        written = [write_page(output, answers, title=predictions.name, root=photos)]
+        written = [_write_page(output, answers, predictions.name, photos)]
     else:
         options = ExportOptions(like, classes)
         if prefix is not None:
@@ -61,4 +65,22 @@ def export(
         return
     console = Console(highlight=False)
     for path in written:
-        console.print(f"{len(answers):,} answers as {format} to {path}", markup=False, soft_wrap=True)
+        console.print(f"{counted(len(answers), 'answer')} as {format} to {path}", markup=False, soft_wrap=True)
+
+
+def _write_page(output: Path, answers: list[Answer], title: str, photos: Path | None) -> Path:
+    """Write a page of photos, or of one clip."""
+    from deixis.cli.pictures import write_page_of_clip
+    from deixis.export.page import find_photo, write_page
+    from deixis.types import GroundedCaption
+
+    segments = [answer for answer in answers if isinstance(answer, GroundedCaption) and answer.segment is not None]
+    if not segments:
+        return write_page(output, answers, title=title, root=photos)
+    clips = {segment.image for segment in segments}
+    if len(clips) > 1 or len(segments) < len(answers):
+        raise DeixisError(
+            f"a page shows photos or one clip; {title} holds {len(clips)} clips and "
+            f"{len(answers) - len(segments)} answers about photos: split it"
+        )
+    return write_page_of_clip(output, find_photo(clips.pop(), photos), segments)

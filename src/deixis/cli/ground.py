@@ -29,13 +29,14 @@ def ground(
 ) -> None:
     """Find phrases in a photo: a box and a score for each, or "probably not in the photo"."""
     from deixis.answering.load import load
-    from deixis.cli.pictures import check_page, write_pictures
+    from deixis.cli.outputs import check_output
+    from deixis.cli.pictures import write_pictures
     from deixis.cli.show import answer_console, can_show_pictures, print_answer
     from deixis.errors import DeixisError
 
     if not phrases and sentence is None:
         raise DeixisError('nothing to look for: give phrases, such as "a man", or --sentence "A man in a red hat."')
-    check_page(html)
+    check_output(html, "page.html")
     answer = load(model, grounder=grounder, device=device).ground(photo, phrases or None, sentence=sentence)
     written = write_pictures([answer], html=html, png=png)
     if as_json:

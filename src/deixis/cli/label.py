@@ -39,12 +39,12 @@ def label(
 
     from deixis.answering.label import draft_labels, open_drafts
     from deixis.answering.load import load
+    from deixis.cli.outputs import check_output
     from deixis.data.open import open_dataset
     from deixis.errors import DeixisError
     from deixis.training.places import find
 
-    if output.is_dir():
-        raise DeixisError(f"{output} is a folder: give the labels a name, such as {output / 'labels.json'}")
+    check_output(output, "labels.json")
     dataset = open_dataset(find(data, "data"), reader)
     ids = dataset.ids(split)[:limit]
     loaded = load(model, grounder=grounder, device=device)

@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from deixis.errors import DeixisError
 from deixis.types import GroundedCaption, GroundedPhrases
-
-
-def check_page(html: Path | None) -> None:
-    """Refuse a page's name before any work is done: nothing is worse than an hour's answers without a place to go."""
-    if html is not None and html.is_dir():
-        raise DeixisError(f"{html} is a folder: give the page a name, such as {html / 'page.html'}")
 
 
 def write_pictures(answers: Sequence[GroundedCaption | GroundedPhrases], *, html: Path | None, png: bool) -> list[Path]:
@@ -33,6 +27,18 @@ def write_pictures(answers: Sequence[GroundedCaption | GroundedPhrases], *, html
             for answer, name in zip(answers, names, strict=True)
         ]
     return written
+
+
+def write_page_of_clip(html: Path, clip: Path, answers: Sequence[GroundedCaption]) -> Path:
+    """Write the page of a clip; one that browsers do not play is converted for it."""
+    from deixis.export.clip import playable, write_playable_clip
+    from deixis.export.page import write_clip_page
+
+    if playable(clip):
+        return write_clip_page(html, clip, answers)
+    with tempfile.TemporaryDirectory() as folder:
+        copy = write_playable_clip(Path(folder) / f"{clip.stem}.mp4", clip)
+        return write_clip_page(html, copy, answers, title=clip.name, embed=True)
 
 
 def png_names(images: Sequence[str]) -> list[str]:

@@ -51,6 +51,11 @@ def print_answer(console: Console, answer: Answer, *, heading: bool, picture: bo
         console.print(line, soft_wrap=True)
 
 
+def counted(number: int, noun: str) -> str:
+    """Return a number of things in words: 1 caption, 2,000 captions."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
 def coloured(drawing: Drawing) -> Text:
     """Return the first text of a drawing, its things in their colours; doubtful ones are struck out."""
     line = drawing.lines[0]
@@ -69,7 +74,7 @@ def thing_style(number: int) -> Style:
 
 def rows(answer: Answer, drawing: Drawing) -> list[Text]:
     """Return a line for every thing: its name, its box, its score, and what the grounder thinks of it."""
-    things: list[tuple[str, str, tuple[Box, ...], float, str]] = []
+    things: list[tuple[str, str, tuple[Box, ...], float | None, str]] = []
     if isinstance(answer, GroundedCaption):
         for at, word in enumerate(answer.words):
             if word.groundable:
@@ -80,8 +85,11 @@ def rows(answer: Answer, drawing: Drawing) -> list[Text]:
                 )
     else:
         for at, phrase in enumerate(answer.phrases):
-            found = "" if phrase.found else "probably not in the photo"
-            things.append((f"phrase {at}", phrase.text, phrase.boxes, phrase.score, found))
+            key = f"phrase {at}"
+            if phrase.found:
+                things.append((key, phrase.text, phrase.boxes, phrase.score, ""))
+            else:  # the box and score it would have if it were there only mislead; --json has them
+                things.append((key, phrase.text, (), None, "probably not in the photo"))
     width = max((cell_len(name) for _, name, _, _, _ in things), default=0)
     lines = []
     for key, name, boxes, score, remark in things:
@@ -89,7 +97,8 @@ def rows(answer: Answer, drawing: Drawing) -> list[Text]:
         number = drawing.colours.get(key)
         style = DOUBTED if number is None or key in drawing.doubted else thing_style(number)
         line = Text("  ").append(name, style)
-        lines.append(line.append(f"{'':{width - cell_len(name) + 2}}{sides:<22}{score:.2f}  {remark}".rstrip()))
+        numbers = "" if score is None else f"{sides:<22}{score:.2f}  "
+        lines.append(line.append(f"{'':{width - cell_len(name) + 2}}{numbers}{remark}".rstrip()))
     return lines
 
 

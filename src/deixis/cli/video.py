@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import tempfile
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
@@ -55,15 +54,16 @@ def video(
     Without --segments and --every, a clip up to 10 s is one segment and a longer one is cut every 5 s.
     """
     from deixis.answering.clips import ClipOptions, caption_segments
-    from deixis.answering.lines import AnswerLines
+    from deixis.answering.lines import AnswerLines, require_checked
     from deixis.answering.load import load
     from deixis.answering.segments import choose_segments, parse_seconds, read_segments
-    from deixis.cli.pictures import check_page
-    from deixis.cli.show import answer_console
+    from deixis.cli.outputs import check_output
+    from deixis.cli.show import answer_console, counted
     from deixis.types import GroundedCaption
     from deixis.video import read_clip
 
-    check_page(html)
+    check_output(html, "page.html")
+    check_output(mp4, "drawn.mp4")
     _check_mp4(mp4, clip)
     facts = read_clip(clip)
     given = None if segments is None else read_segments(segments, clip)
@@ -71,6 +71,9 @@ def video(
     reading: Reading | None = None if together is None else "together" if together else "apart"
     options = ClipOptions(frames, beam, check, cast("Method | None", method), smooth, reading)
     loaded = load(model, grounder=grounder, device=device)
+    loaded.require_method(method)
+    if check:
+        loaded.require_grounder()
     console = answer_console(None)
     answers: dict[str, GroundedCaption] = {}
     with ExitStack() as stack:
@@ -79,6 +82,8 @@ def video(
             opened = AnswerLines.open(output, GroundedCaption.from_json, model=loaded.name, key=_key)
             lines = stack.enter_context(opened)
             answers = dict(lines.answers)
+            if check:
+                require_checked(output, answers.values())
         waiting = [segment for segment in wanted if _named(clip, segment) not in answers]
         for answer in caption_segments(loaded, facts, waiting, options=options):
             answers[_key(answer)] = answer
@@ -92,8 +97,8 @@ def video(
     written = _write(facts, everything, html, mp4)
     if not as_json:
         if output is not None:
-            skipped = f", {len(wanted) - len(waiting)} of them were there" if len(waiting) < len(wanted) else ""
-            typer.echo(f"{output}: {len(everything)} segments{skipped}")
+            skipped = f", of which {len(wanted) - len(waiting)} there before" if len(waiting) < len(wanted) else ""
+            typer.echo(f"{output}: {counted(len(everything), 'segment')}{skipped}")
         for path in written:
             typer.echo(f"wrote {path}")
 
@@ -110,7 +115,7 @@ def _check_mp4(mp4: Path | None, clip: Path) -> None:
     """Refuse a name before any work is done."""
     if mp4 is None:
         return
-    if mp4.is_dir() or mp4.suffix.lower() != ".mp4":
+    if mp4.suffix.lower() != ".mp4":
         raise DeixisError(f"{mp4} should be the name of an .mp4 file")
     if mp4.exists() and clip.exists() and mp4.samefile(clip):
         raise DeixisError(f"{mp4} is the clip itself: give the drawn clip another name")
@@ -146,15 +151,9 @@ def _write(clip: Clip, answers: list[GroundedCaption], html: Path | None, mp4: P
     if mp4 is not None:
         written.append(_draw(clip, answers, mp4))
     if html is not None:
-        from deixis.export.clip import playable, write_playable_clip
-        from deixis.export.page import write_clip_page
+        from deixis.cli.pictures import write_page_of_clip
 
-        if playable(clip.path):
-            written.append(write_clip_page(html, clip.path, answers))
-        else:
-            with tempfile.TemporaryDirectory() as folder:
-                copy = write_playable_clip(Path(folder) / f"{clip.path.stem}.mp4", clip.path)
-                written.append(write_clip_page(html, copy, answers, title=clip.path.name, embed=True))
+        written.append(write_page_of_clip(html, clip.path, answers))
     return written
 
 

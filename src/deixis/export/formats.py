@@ -87,7 +87,7 @@ FORMATS: dict[str, ExportFormat] = {
 def export_format(name: str) -> ExportFormat:
     """Return a format by its name."""
     if name not in FORMATS:
-        raise DeixisError(f"there is no format {name!r}: choose one of {', '.join(FORMATS)}")
+        raise DeixisError(f"there is no format {name!r}: choose one of {', '.join(FORMATS)} or html")
     return FORMATS[name]
 
 
