@@ -101,8 +101,11 @@ def test_by_keyboard_alone(tab: Opened, tmp_path: Path) -> None:
 def test_a_screen_reader_hears_where_things_are(tab: Opened, tmp_path: Path) -> None:
     page = tab.open(write_page(tmp_path / "page.html", [(DOG, PHOTO), (PHRASES, Image.new("RGB", (64, 48)))]))
     word = page.locator("button.word", has_text="ball")
-    assert word.get_attribute("aria-description") == "at the bottom right, from 150, 60 to 170, 80, 2 % of the picture"
-    assert page.locator(".places li", has_text="dogs").inner_text().endswith("40 % of the picture")
+    assert (
+        word.get_attribute("aria-description")
+        == "at the bottom right, from 150, 60 to 170, 80, 2\u00a0% of the picture"
+    )
+    assert page.locator(".places li", has_text="dogs").inner_text().endswith("40\u00a0% of the picture")
     ghost = page.locator("button.word", has_text="ghost")
     assert (ghost.get_attribute("aria-description") or "").startswith("doubtful: ")
     page.wait_for_function("() => document.querySelectorAll('.stage img').length === 2")

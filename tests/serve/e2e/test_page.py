@@ -87,6 +87,8 @@ def test_phrases_found_and_not_found(visit: Any, example_photos: dict[str, Path]
     page.wait_for_selector(".found li >> nth=1")
     lines = page.locator(".found li")
     assert "from" in lines.nth(0).inner_text()
+    assert lines.nth(0).inner_text().replace("\n", " ").endswith("% sure of the box ×")
+    assert "%" not in lines.nth(1).inner_text()  # a number beside "probably not" would be read as its opposite
     assert "probably not in the picture" in lines.nth(1).inner_text()
     assert page.inner_text("#status") == "a table: found, zebra: probably not in the picture"
     lines.nth(0).hover()

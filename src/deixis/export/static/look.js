@@ -4,7 +4,8 @@
 export const PALETTE = ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#d55e00", "#56b4e9", "#f0e442"];
 export const SVG = "http://www.w3.org/2000/svg";
 
-export const percent = (value) => `${Math.round(100 * value)} %`;
+/** A share in words; the space does not break, so that no line begins with the sign. */
+export const percent = (value) => `${Math.round(100 * value)}\u00a0%`;
 
 export function colourOf(number) {
   return { colour: PALETTE[number % PALETTE.length], dashed: Math.floor(number / PALETTE.length) % 2 === 1 };
@@ -37,7 +38,7 @@ export function place(box, [width, height]) {
   const down = third((y1 + y2) / 2, height, ["top", "middle", "bottom"]);
   const across = third((x1 + x2) / 2, width, ["left", "middle", "right"]);
   const where = down === across ? "centre" : down === "middle" ? across : across === "middle" ? down : `${down} ${across}`;
-  return `${where === "centre" ? "in" : "at"} the ${where}, ${numbers}, ${Math.max(1, Math.round(100 * share))} % of the picture`;
+  return `${where === "centre" ? "in" : "at"} the ${where}, ${numbers}, ${percent(Math.max(0.01, share))} of the picture`;
 }
 
 /** Where a thing is in words: its first boxes, and how likely it is there. */

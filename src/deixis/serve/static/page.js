@@ -1,4 +1,5 @@
 // The page: choosing a photo or a clip, asking the server, and the panels with its answers.
+import { percent } from "../look/look.js";
 import { Refused, ask, isClip } from "./api.js";
 import { Panel } from "./panel.js";
 
@@ -202,7 +203,7 @@ async function alternatives() {
       const item = document.createElement("li");
       const text = document.createTextNode(`${caption.text} `);
       const score = document.createElement("span");
-      score.textContent = `${(100 * Math.exp(caption.score)).toFixed(0)} % a word`;
+      score.textContent = percent(Math.exp(caption.score));
       item.append(text, score);
       return item;
     }));

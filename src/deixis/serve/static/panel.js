@@ -238,8 +238,8 @@ export class Panel {
       name.textContent = mark.text;
       const where = document.createElement("span");
       where.textContent = mark.doubted
-        ? `probably not in the picture (${percent(mark.score)})`
-        : `${place(mark.boxes[0], this.caption.size)} (${percent(mark.score)})`;
+        ? "probably not in the picture" // its score would be that of the box if it were there
+        : `${place(mark.boxes[0], this.caption.size)}; ${percent(mark.score)} sure of the box`;
       const drop = document.createElement("button");
       drop.type = "button";
       drop.className = "drop";
