@@ -1,0 +1,70 @@
+"""How much a grounder helps to choose among the captions of a beam search, by the weight of its matching score.
+
+    python -m benchmarks.choosing CAPTIONER GROUNDER … --data flickr8k-entities --split val --store flickr8k
+
+Prints a Markdown table: CIDEr and BLEU-4 for each width of the beam and each weight. Weight 0 is the captioner alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from deixis.captioning.answer import bad_endings
+from deixis.captioning.captioner import Captioner
+from deixis.captioning.choosing import Chooser
+from deixis.captioning.strategy import Generated, Strategy
+from deixis.data.batch import RegionBatch
+from deixis.metrics.captions import score_captions
+from deixis.text.vocabulary import Vocabulary
+from deixis.training.evaluate import EvaluationOptions, prepare, with_model
+from deixis.training.models import load
+
+WEIGHTS = (0.0, 0.25, 0.5, 1.0, 2.0, 3.0, 5.0)
+BATCH = 64
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("captioner")
+    parser.add_argument("grounders", nargs="+")
+    parser.add_argument("--data", default="flickr8k-entities")
+    parser.add_argument("--split", default="val")
+    parser.add_argument("--store", default="flickr8k")
+    parser.add_argument("--beams", nargs="+", type=int, default=[3, 5, 8])
+    parser.add_argument("--weights", nargs="+", type=float, default=list(WEIGHTS))
+    options = parser.parse_args()
+    loaded = load(options.captioner)
+    model, words = loaded.model, loaded.vocabulary
+    assert isinstance(model, Captioner)
+    work = prepare(loaded, options.data, EvaluationOptions(split=options.split, store=options.store))
+    references = {example.id: [caption.text for caption in example.captions] for example in work.examples}
+    parts = [list(references)[at : at + BATCH] for at in range(0, len(references), BATCH)]
+    print("| grounder | beam | weight | CIDEr | BLEU-4 |\n|---|---|---|---|---|")
+    for beam in options.beams:
+        search = Strategy("beam", width=beam, block_trigrams=True, bad_endings=bad_endings(words))
+        found = [model.generate(work.source.regions(part), search) for part in parts]
+        for name in options.grounders:
+            judge = load(name, part="grounder")
+            chooser = Chooser(judge.grounder(), judge.vocabulary, words, 0.0)
+            source = with_model(work, judge).source
+            seen = [source.regions(part) for part in parts]
+            for weight in options.weights:
+                chooser.weight = weight
+                texts = _texts(found, seen, chooser, words)
+                scores = score_captions(texts, references, ("bleu", "cider")).corpus
+                shown = f"{scores['CIDEr']:.3f} | {scores['BLEU-4']:.3f}"
+                print(f"| {Path(name).name} | {beam} | {weight:g} | {shown} |", flush=True)
+
+
+def _texts(found: list[Generated], seen: list[RegionBatch], chooser: Chooser, vocabulary: Vocabulary) -> dict[str, str]:
+    """Return the best caption of each image."""
+    return {
+        image: " ".join(vocabulary.decode(words))
+        for generated, regions in zip(found, seen, strict=True)
+        for image, words in zip(regions.ids, chooser(generated, regions).words[:, 0].tolist(), strict=True)
+    }
+
+
+if __name__ == "__main__":
+    main()
