@@ -107,7 +107,10 @@ def test_a_screen_reader_hears_where_things_are(tab: Opened, tmp_path: Path) -> 
     )
     assert page.locator(".places li", has_text="dogs").inner_text().endswith("40\u00a0% of the picture")
     ghost = page.locator("button.word", has_text="ghost")
-    assert (ghost.get_attribute("aria-description") or "").startswith("doubtful: ")
+    told = ghost.get_attribute("aria-description") or ""
+    assert told.startswith("doubtful: ")
+    assert "sure" not in told  # of what is not there no box is right
+    assert page.locator(".places li", has_text="a red hat").inner_text().endswith("90\u00a0% sure of the box")
     page.wait_for_function("() => document.querySelectorAll('.stage img').length === 2")
     assert page.locator(".stage img").first.get_attribute("alt") == DOG.text
 

@@ -36,11 +36,14 @@ class Mark:
     """The model does not believe in it: its boxes are shown only where one can ask for them, on a page."""
     presence: float | None = None
     """Probability that it is in the picture, where somebody asked."""
+    sure: float | None = None
+    """Probability that its box is the right one, where that is known."""
 
     @property
     def caption(self) -> str:
-        """What stands at the box: the label, and how likely it is there where that is known."""
-        return self.label if self.presence is None else f"{self.label} {100 * self.presence:.0f} %"
+        """What stands at the box: the label, and how likely it is, or is rightly placed, where that is known."""
+        share = self.sure if self.presence is None else self.presence
+        return self.label if share is None else f"{self.label} {100 * share:.0f} %"
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +165,8 @@ def drawing_of_phrases(phrases: GroundedPhrases, pictures: Sequence[Image.Image]
     for at, phrase in enumerate(phrases.phrases):
         key = f"phrase {at}" if phrase.boxes else ""
         if key:
-            marks.append(Mark(key, phrase.text, phrase.boxes, phrase.frames, not phrase.found, phrase.score))
+            sure = phrase.score if phrase.found else None  # of what is not there no box is right
+            marks.append(Mark(key, phrase.text, phrase.boxes, phrase.frames, not phrase.found, sure=sure))
         if phrases.sentence is not None and phrase.start is not None and phrase.end is not None:
             spans.append((phrase.start, phrase.end, key))
         else:

@@ -73,6 +73,8 @@ def _mark_view(mark: Mark, number: int) -> dict[str, Any]:
         view["doubted"] = True
     if mark.presence is not None:
         view["presence"] = mark.presence
+    if mark.sure is not None:
+        view["sure"] = mark.sure
     return view
 
 

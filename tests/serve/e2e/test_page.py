@@ -113,10 +113,10 @@ def test_two_models_side_by_side(visit: Any, example_photos: dict[str, Path], se
     assert right is not None
     assert left["x"] + left["width"] <= right["x"]
     choices = panels.nth(1).locator("select option").all_inner_texts()
-    assert choices == [f"{name}, pointing by {how}" for name in ("small", "other") for how in ("attention", "grounder")]
+    assert choices == [f"{name} ({how})" for name in ("small", "other") for how in ("attention", "grounder")]
     lines = [panels.nth(at).locator(".words li") for at in (0, 1)]
     assert lines[0].all_text_contents() != lines[1].all_text_contents()  # another method points elsewhere
-    panels.nth(1).locator("select").select_option(label="other, pointing by attention")
+    panels.nth(1).locator("select").select_option(label="other (attention)")
     expect(lines[1]).to_have_text(lines[0].all_text_contents())
     page.fill("#phrase", "a woman")
     page.press("#phrase", "Enter")

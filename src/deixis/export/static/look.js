@@ -41,12 +41,13 @@ export function place(box, [width, height]) {
   return `${where === "centre" ? "in" : "at"} the ${where}, ${numbers}, ${percent(Math.max(0.01, share))} of the picture`;
 }
 
-/** Where a thing is in words: its first boxes, and how likely it is there. */
+/** Where a thing is in words: its first boxes, how likely it is there, and how sure the box is. */
 export function describe(mark, size, most = 3) {
   const places = mark.boxes.slice(0, most).map((box) => place(box, size));
   const more = mark.boxes.length > most ? `, and ${mark.boxes.length - most} more` : "";
-  const sure = typeof mark.presence === "number" ? `; ${percent(mark.presence)} likely there` : "";
-  return (mark.doubted ? "doubtful: " : "") + places.join("; and ") + more + sure;
+  const there = typeof mark.presence === "number" ? `; ${percent(mark.presence)} likely there` : "";
+  const sure = typeof mark.sure === "number" ? `; ${percent(mark.sure)} sure of the box` : "";
+  return (mark.doubted ? "doubtful: " : "") + places.join("; and ") + more + there + sure;
 }
 
 /** The boxes of a mark at a moment: those of a photo, or those of a clip's frames moved along between them. */
@@ -156,6 +157,7 @@ export function placeLine(mark, words) {
   const item = document.createElement("li");
   item.dataset.key = mark.key;
   paint(item, mark);
+  item.classList.toggle("doubted", Boolean(mark.doubted)); // its box has no colour until one asks for it
   const name = document.createElement("b");
   name.textContent = mark.text;
   const where = document.createElement("span");

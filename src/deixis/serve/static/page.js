@@ -18,7 +18,7 @@ async function start() {
     state.limits = known.limits;
     state.choices = known.models.flatMap((model) => model.methods.map((method) => ({
       model: model.name, method, checks: model.checks,
-      label: known.models.length > 1 || model.methods.length > 1 ? `${model.name}, pointing by ${method}` : model.name,
+      label: known.models.length > 1 || model.methods.length > 1 ? `${model.name} (${method})` : model.name,
       first: method === model.method,
     })));
   } catch (error) {
