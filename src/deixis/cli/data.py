@@ -183,7 +183,11 @@ def _print_survey(result: Survey) -> None:
     if len(rows) > 1:
         table.add_section()
         table.add_row("all", *(f"{value:,}" for value in asdict(result.total).values()), style="bold")
+    for name, counts in result.drawn.items():
+        table.add_row(name, *(f"{value:,}" for value in asdict(counts).values()), style="dim")
     console.print(table)
+    if result.drawn:
+        console.print("There are no splits: train, val and test are drawn by name, for each photo always the same.")
     if not result.problems.kinds:
         console.print("No problems found.")
         return

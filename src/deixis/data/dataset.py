@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import ClassVar
 
-from deixis.data.drawn import SHARES, UNDIVIDED, drawn
+from deixis.data.drawn import SHARES, drawn, is_undivided
 from deixis.errors import BadFileError, DeixisError
 from deixis.types.example import Example
 
@@ -97,7 +97,7 @@ class Dataset(ABC):
     @property
     def drawn_splits(self) -> tuple[str, ...]:
         """``train``, ``val`` and ``test`` where the dataset has no splits of its own (``drawn.py``), else none."""
-        return tuple(SHARES) if self.splits == (UNDIVIDED,) else ()
+        return tuple(SHARES) if is_undivided(self.splits) else ()
 
     def find_split(self, split: str) -> str:
         """Return the full name of a split: itself, or the only one that begins so (``val`` for ``val2017``)."""
@@ -112,7 +112,7 @@ class Dataset(ABC):
         """Return the ids of a split, or of all splits without repeats."""
         if split is not None:
             name = self.find_split(split)
-            return tuple(self._ids_of(name)) if name in self.splits else drawn(self._ids_of(UNDIVIDED), name)
+            return tuple(self._ids_of(name)) if name in self.splits else drawn(self._ids_of(self.splits[0]), name)
         return tuple(dict.fromkeys(id for name in self.splits for id in self._ids_of(name)))
 
     def __getitem__(self, id: str) -> Example:

@@ -10,6 +10,7 @@ from deixis.data.coco import Coco
 from deixis.data.dataset import Dataset
 from deixis.data.flickr30k_entities import Flickr30kEntities
 from deixis.data.folder import Folder
+from deixis.data.photo_folder import PhotoFolder
 from deixis.data.referit import ReferIt
 from deixis.data.webdataset import WebDataset
 from deixis.errors import BadFileError, DeixisError
@@ -20,6 +21,7 @@ READERS: tuple[type[Dataset], ...] = (
     ReferIt,
     Coco,
     Folder,
+    PhotoFolder,
     WebDataset,
     CaptionsTsv,
 )

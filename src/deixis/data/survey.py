@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +53,8 @@ class Survey:
     total: Counts
     """Over all splits, each example once."""
     problems: Problems
+    drawn: dict[str, Counts] = field(default_factory=dict)
+    """Of a dataset without splits: those that are drawn by name (``drawn.py``)."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the form that ``deixis data info --json`` prints."""
@@ -60,6 +62,7 @@ class Survey:
             "path": str(self.path),
             "format": self.format,
             "splits": {name: asdict(counts) for name, counts in self.splits.items()},
+            "drawn_splits": {name: asdict(counts) for name, counts in self.drawn.items()},
             "total": asdict(self.total),
             "problems": [
                 {"kind": kind, "count": self.problems.count(kind), "places": list(self.problems.places(kind))}
@@ -86,8 +89,15 @@ def survey(dataset: Dataset, *, processes: int | None = None, progress: Callable
         dataset.problems.add(problems)
         if progress is not None:
             progress(_CHUNK)
-    splits = {split: sum((known[id] for id in dataset.ids(split) if id in known), Counts()) for split in dataset.splits}
-    return Survey(dataset.path, dataset.format, splits, sum(known.values(), Counts()), dataset.problems)
+
+
+    def of(splits: Sequence[str]) -> dict[str, Counts]:
+        return {split: sum((known[id] for id in dataset.ids(split) if id in known), Counts()) for split in splits}
+
+    total = sum(known.values(), Counts())
+    return Survey(
+        dataset.path, dataset.format, of(dataset.splits), total, dataset.problems, of(dataset.drawn_splits)
+    )
 
 
 def count_example(example: Example) -> Counts:

@@ -14,6 +14,7 @@ from functools import cached_property, partial
 from pathlib import Path, PurePosixPath
 
 from deixis.data.dataset import BadExampleError, Dataset
+from deixis.data.drawn import drawn_split
 from deixis.data.files import DUPLICATE_ID, MISSING_IMAGE, UNKNOWN_ID, parse_json
 from deixis.data.images_of import BROKEN_IMAGE, annotated_size
 from deixis.data.records import BROKEN_RECORD, read_record
@@ -74,13 +75,17 @@ class WebDataset(Dataset):
     def examples(self, split: str | None = None) -> Iterator[Example]:
         """Read shard by shard: nothing is known of a shard before its turn."""
         seen: set[str] = set()
-        for name in self.splits if split is None else (self.find_split(split),):
+        asked = None if split is None else self.find_split(split)
+        part = asked if asked in self.drawn_splits else None
+        for name in self.splits if asked is None or part is not None else (asked,):
             for shard in self._split_shards[name]:
                 for id, sample in self._index(shard).items():
                     if id in seen:
                         self._note_repeat(shard, id)
                         continue
                     seen.add(id)
+                    if part is not None and drawn_split(id) != part:
+                        continue
                     try:
                         yield self._example(id, name, sample)
                     except BadExampleError as error:
