@@ -83,7 +83,15 @@ def test_what_is_wrong_is_noted(photos: Path, photo: Photo) -> None:
     for folder in ("x", "y"):
         (photos / folder).mkdir()
         (photos / folder / "same.jpg").write_bytes(photo())
-    rows = ["image,caption", "a.jpg,A cat.", "gone.jpg,Nothing.", "same.jpg,Which one?", "lonely", "x/same.jpg,This.", "b.jpg,"]
+    rows = [
+        "image,caption",
+        "a.jpg,A cat.",
+        "gone.jpg,Nothing.",
+        "same.jpg,Which one?",
+        "lonely",
+        "x/same.jpg,This.",
+        "b.jpg,",
+    ]
     (photos / "captions.csv").write_text("\n".join(rows))
     dataset = open_dataset(photos)
     assert {example.id for example in dataset.examples()} == {"a.jpg", "b.jpg", "x/same.jpg"}

@@ -10,7 +10,7 @@ import typer
 
 def calibrate(
     model: Annotated[str, typer.Argument(metavar="MODEL", help="A run or model folder of a grounder.")],
-    data: Annotated[str, typer.Argument(metavar="DATA", help="A dataset folder with annotated phrases.")],
+    data: Annotated[str, typer.Argument(metavar="DATA", help="A dataset folder; boxes of phrases make it whole.")],
     split: Annotated[str, typer.Option(help="Photos to fit on: never those you report results on.")] = "val",
     store: Annotated[
         str | None, typer.Option(help="Region store of the images; otherwise they are found now and kept.")
@@ -23,13 +23,16 @@ def calibrate(
 ) -> None:
     """Fit the probability that a box is right and that a phrase is in the picture, and keep it beside the weights.
 
-    The figures shown are cross-fitted: each photo is judged by curves fitted on others.
+    The figures shown are cross-fitted: each photo is judged by curves fitted on others. Photos with captions alone tell
+    whether a phrase is there; that a box is right is then judged as by the model the grounder started from.
     """
     from deixis.training.calibrate import calibrate as fit
     from deixis.training.evaluate import EvaluationOptions, prepare
     from deixis.training.models import load
 
-    work = prepare(load(model, device=device), data, EvaluationOptions(split=split, store=store, device=device))
+    work = prepare(
+        load(model, device=device, part="grounder"), data, EvaluationOptions(split=split, store=store, device=device)
+    )
     made = fit(work, keep)
     if as_json:
         typer.echo(json.dumps({"folder": str(work.loaded.folder), "threshold": made.threshold, **made.facts}))

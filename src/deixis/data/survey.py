@@ -90,14 +90,11 @@ def survey(dataset: Dataset, *, processes: int | None = None, progress: Callable
         if progress is not None:
             progress(_CHUNK)
 
-
     def of(splits: Sequence[str]) -> dict[str, Counts]:
         return {split: sum((known[id] for id in dataset.ids(split) if id in known), Counts()) for split in splits}
 
     total = sum(known.values(), Counts())
-    return Survey(
-        dataset.path, dataset.format, of(dataset.splits), total, dataset.problems, of(dataset.drawn_splits)
-    )
+    return Survey(dataset.path, dataset.format, of(dataset.splits), total, dataset.problems, of(dataset.drawn_splits))
 
 
 def count_example(example: Example) -> Counts:

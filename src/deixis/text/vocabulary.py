@@ -79,6 +79,14 @@ class Vocabulary:
             entries.append(Entry(word, count, tag, lemma, is_groundable(tag, lemma)))
         return cls(entries, threshold)
 
+    def grown(self, sentences: Iterable[Sentence], threshold: int = 5) -> Self:
+        """Return this vocabulary with the words it lacks that ``sentences`` use at least ``threshold`` times.
+
+        They come after the words that are here, whose ids stay, so a trained model keeps what it knows.
+        """
+        more = [entry for entry in type(self).build(sentences, threshold).entries if entry.word not in self]
+        return type(self)((*self.entries, *more), self.threshold)
+
     def __len__(self) -> int:
         return len(self.words)
 

@@ -62,6 +62,7 @@ REGISTRY: dict[Kind, dict[str, str]] = {
     "validation": {
         "captions": "deixis.training.validate:CaptionValidation",
         "phrases": "deixis.training.phrases:PhraseValidation",
+        "retrieval": "deixis.training.retrieval_validation:RetrievalValidation",
     },
     "evaluation": {  # by the kind of model: what ``deixis evaluate`` measures
         "captioner": "deixis.training.evaluate:evaluate_captioner",

@@ -2,7 +2,8 @@
 
 Positives are the phrases of a photo's own captions. Negatives are phrases of another photo's captions whose head word
 no caption of this photo says. Such a thing may still be in the picture, unsaid; so the figures are, if anything, too
-modest.
+modest. Captions without annotated phrases are cut into noun phrases. They tell whether a thing is there, not whether a
+box is right: that curve is then taken over from the model the grounder started from.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 
 from deixis.data.collate import CaptionEncoder, EncodedExample, RegionSource, collate, encode_example
 from deixis.data.sampler import split
-from deixis.errors import DeixisError
+from deixis.errors import BadFileError, DeixisError
 from deixis.geometry import iou
 from deixis.grounding.base import LONGEST_SENTENCE, WordGrounder
 from deixis.grounding.calibration import (
@@ -34,8 +35,10 @@ from deixis.grounding.calibration import (
 )
 from deixis.metrics.plots import curve
 from deixis.metrics.report import Breakdown, Section
-from deixis.text.vocabulary import Vocabulary
-from deixis.types import Example
+from deixis.text.chunker import chunk
+from deixis.text.vocabulary import Vocabulary, is_groundable
+from deixis.training.models import find_model
+from deixis.types import Example, Sentence
 
 if TYPE_CHECKING:
     from deixis.training.evaluate import Evaluation
@@ -97,26 +100,42 @@ def judge_phrases(
     return Judged(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
 
 
-def fit_calibration(own: Judged, other: Judged, keep: float = KEEP) -> Calibration:
-    """Fit both curves; the figures in ``facts`` are cross-fitted, five folds of photos."""
+def fit_calibration(own: Judged, other: Judged, keep: float = KEEP, before: Calibration | None = None) -> Calibration:
+    """Fit both curves; the figures in ``facts`` are cross-fitted, five folds of photos.
+
+    Where no phrase has a box, the curve of ``before`` goes on saying how probably a box is right.
+    """
     boxed = own.take(own.boxed)
-    if not len(boxed.right):
-        raise DeixisError("none of these phrases has a box: a calibration needs phrases with boxes")
-    right = cross_fitted(boxed.signals, boxed.right, boxed.photo)
+    if len(boxed.right):
+        curve_right = Logistic.fit(boxed.signals, boxed.right)
+        right = cross_fitted(boxed.signals, boxed.right, boxed.photo)
+        facts: dict[str, float | str] = {
+            "right_ece": calibration_error(right, boxed.right),
+            "right_auc": area_under_curve(right, boxed.right),
+        }
+    elif before is not None:
+        curve_right = before.right
+        facts = {
+            "right_from": " ".join(str(before.facts.get(key, "")) for key in ("data", "split")).strip() or "before"
+        }
+    else:
+        raise DeixisError(
+            "none of these phrases has a box: a calibration needs phrases with boxes, or a grounder that started from "
+            "a calibrated one (start_from=lite)"
+        )
     pairs, there, photo = _there(own, other)
     present = cross_fitted(pairs, there, photo)
     found = Logistic.fit(pairs, there)
     threshold = keep_threshold(found(own.signals), keep)
     return Calibration(
-        right=Logistic.fit(boxed.signals, boxed.right),
+        right=curve_right,
         found=found,
         threshold=threshold,
         facts={
             "phrases": len(own.right),
             "boxed": len(boxed.right),
             "absent": len(other.right),
-            "right_ece": calibration_error(right, boxed.right),
-            "right_auc": area_under_curve(right, boxed.right),
+            **facts,
             "found_ece": calibration_error(present, there),
             "found_auc": area_under_curve(present, there),
             "kept": float((present[there] >= threshold).mean()),
@@ -160,7 +179,7 @@ def calibration_section(calibration: Calibration, own: Judged, other: Judged) ->
 def calibrate(work: Evaluation, keep: float = KEEP) -> Calibration:
     """Fit the calibration of a model to the photos of an evaluation, and keep it in the model's folder."""
     model, own, other = judged(work)
-    made = fit_calibration(own, other, keep)
+    made = fit_calibration(own, other, keep, model.calibration or _of_the_start(work))
     data = {"data": work.dataset.path.name, "split": str(work.options.split)}
     made = replace(made, facts={**data, **made.facts})
     model.calibration = made
@@ -173,13 +192,35 @@ def judged(work: Evaluation) -> tuple[WordGrounder, Judged, Judged]:
     model = work.loaded.model
     if not isinstance(model, WordGrounder):
         raise DeixisError(f"{work.loaded.name} is a {work.loaded.kind}, not a grounder: there is nothing to calibrate")
+    words, examples = work.loaded.vocabulary, work.examples
+    if not any(caption.phrases for example in examples for caption in example.captions):
+        examples = tuple(with_noun_phrases(example, words) for example in examples)
     own, other = (
-        judge_phrases(
-            model, work.loaded.vocabulary, work.examples, work.source, swapped=swapped, device=work.options.device
-        )
+        judge_phrases(model, words, examples, work.source, swapped=swapped, device=work.options.device)
         for swapped in (False, True)
     )
     return model, own, other
+
+
+def with_noun_phrases(example: Example, vocabulary: Vocabulary) -> Example:
+    """Return an example whose captions have the noun phrases that name things one can point at."""
+    return replace(example, captions=tuple(_naming(chunk(one, vocabulary)) for one in example.captions))
+
+
+def _naming(sentence: Sentence) -> Sentence:
+    heads = [sentence.tokens[phrase.head] if phrase.head is not None else None for phrase in sentence.phrases]
+    named = [head is not None and is_groundable(head.tag, head.lemma or "") for head in heads]
+    kept = tuple(phrase for phrase, names in zip(sentence.phrases, named, strict=True) if names)
+    return replace(sentence, phrases=kept, relations=())  # relations count phrases, of which some are gone
+
+
+def _of_the_start(work: Evaluation) -> Calibration | None:
+    """Return the calibration of the model that this one started from."""
+    name = work.loaded.config.recipe.start_from
+    try:
+        return None if name is None else Calibration.load(find_model(name, part="grounder"))
+    except BadFileError:  # it is not here any more
+        return None
 
 
 def _there(own: Judged, other: Judged) -> tuple[Numbers, Flags, NDArray[np.int64]]:

@@ -23,8 +23,10 @@ from deixis.data.open import open_dataset
 from deixis.data.sampler import choose_captions
 from deixis.errors import DeixisError
 from deixis.regions.store import EVERYDAY, RegionStore
+from deixis.regions.tasks import Settings
 from deixis.text.relations import RelationVocabulary
 from deixis.text.vocabulary import Vocabulary
+from deixis.training.kept_regions import AUTO, regions_of
 from deixis.training.parses import object_labels, with_parses
 from deixis.training.places import find
 from deixis.training.recipe import DataRecipe, Source
@@ -79,13 +81,13 @@ class TrainingData:
         return self.train.source.stores[0]
 
 
-def load_data(recipe: DataRecipe, seed: int) -> TrainingData:
-    """Read everything a recipe's ``data`` names."""
+def load_data(recipe: DataRecipe, seed: int, settings: Settings = Settings()) -> TrainingData:  # noqa: B008 - frozen
+    """Read everything a recipe's ``data`` names; ``settings`` say how regions are found where it says ``auto``."""
     sources = [Source(recipe.dataset, recipe.store, recipe.train, recipe.reader, recipe.limit), *recipe.more]
     examples: list[Example] = []
     stores: list[RegionStore] = []
     for source in sources:
-        store, found = read_source(source, tagged=recipe.parse)
+        store, found = read_source(source, tagged=recipe.parse, settings=settings)
         examples += found
         if store.path not in [known.path for known in stores]:
             stores.append(store)
@@ -99,6 +101,10 @@ def load_data(recipe: DataRecipe, seed: int) -> TrainingData:
         if recipe.vocabulary
         else Vocabulary.build((caption for example in examples for caption in example.captions), recipe.min_count)
     )
+    if recipe.vocabulary and recipe.new_words:
+        vocabulary = vocabulary.grown(
+            (caption for example in examples for caption in example.captions), recipe.new_words
+        )
     if not vocabulary.entries:
         raise DeixisError(f"no word is seen {recipe.min_count} times in {len(examples)} images: lower data.min_count")
     classes, label = object_labels(recipe.classes, vocabulary)
@@ -111,7 +117,7 @@ def load_data(recipe: DataRecipe, seed: int) -> TrainingData:
         place = recipe.validation_from or Source(
             recipe.dataset, recipe.store, recipe.validation, recipe.reader, recipe.limit
         )
-        store, held_out = read_source(place, tagged=recipe.parse)
+        store, held_out = read_source(place, tagged=recipe.parse, settings=settings)
         validation = example_set(held_out, [store], recipe, vocabulary, seed, label, relations)
         if any(phrase.boxes for example in held_out for caption in example.captions for phrase in caption.phrases):
             boxed = replace(recipe, supervision=True)
@@ -119,10 +125,18 @@ def load_data(recipe: DataRecipe, seed: int) -> TrainingData:
     return TrainingData(train, validation, tuple(held_out), vocabulary, classes, relations, annotated)
 
 
-def read_source(source: Source, *, tagged: bool) -> tuple[RegionStore, list[Example]]:
+def read_source(
+    source: Source,
+    *,
+    tagged: bool,
+    settings: Settings = Settings(),  # noqa: B008 - frozen
+) -> tuple[RegionStore, list[Example]]:
     """Open a source's store and read its examples; images the extractor could not read are left out."""
-    store = NoRegions() if source.store == NO_STORE else RegionStore.open(find(source.store, "stores"))
     dataset = open_dataset(find(source.dataset, "data"), source.reader)
+    if source.store == AUTO:
+        store = regions_of(dataset, settings)
+    else:
+        store = NoRegions() if source.store == NO_STORE else RegionStore.open(find(source.store, "stores"))
     failed = {entry["id"] for entry in store.header.failed}
     found: list[Example] = []
     for split in source.split.split("+"):

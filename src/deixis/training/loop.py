@@ -99,6 +99,8 @@ class Trainer:
     def _train_stage(self, state: RunState | None) -> None:
         position, recipe = self.position, self.recipe.stages[self.position.stage]
         work = self._prepare(recipe, state)
+        if self.recipe.validation.first and position.step == 0 and state is None and self.data.validation is not None:
+            self._save(work, self._validate(work))
         while not self._stage_is_over(recipe):
             self._train_epoch(work)
             position.epoch, position.batch = position.epoch + 1, 0

@@ -46,7 +46,7 @@ class DataRecipe:
 
     dataset: str
     store: str
-    """A region store, or ``none`` to train on captions alone."""
+    """A region store, ``auto`` to find the regions now and keep them, or ``none`` to train on captions alone."""
     train: str = "train"
     validation: str | None = "val"
     validation_from: Source | None = None
@@ -65,6 +65,8 @@ class DataRecipe:
     """Training captions must use a word so often for it to enter the vocabulary."""
     vocabulary: str | None = None
     """A ready vocabulary.json, in place of counting the training captions."""
+    new_words: int | None = None
+    """Add to a ready vocabulary the words that training captions use so often; None: add none."""
     parse: bool = True
     """Tag the words of captions (noun, verb, adjective); needs the extra ``train`` or a cached parse."""
     supervision: bool = False
@@ -202,6 +204,8 @@ class ValidationRecipe:
     samples: int = 4
     """Images shown in the report at each validation."""
     batch: int = 64
+    first: bool = False
+    """Measure before the first step too, so that a run that goes on from a model never ends with a worse one."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -170,7 +170,7 @@ def _grounder_loader(model: nn.Module, data: TrainingData) -> Callable[[str], Gr
 def _grounder_digest(name: str) -> str:
     from deixis.training.models import find_model
 
-    return str(load_config(find_model(name)).files[WEIGHTS]["sha256"])
+    return str(load_config(find_model(name, part="grounder")).files[WEIGHTS]["sha256"])
 
 
 def build_stage(

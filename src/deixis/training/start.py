@@ -1,20 +1,25 @@
 """Starting a run from the weights of another: ``start_from`` in a recipe.
 
 Methods that only change how a captioner looks are compared at equal budget by going on from one trained baseline. The
-words of the other model are taken over, so that the same number means the same word. What a model cannot take from the
-other as it stands, its own ``adopt`` method turns into its own form; objectives always start with fresh weights.
+words of the other model are taken over, so that the same number means the same word; with ``data.new_words`` those the
+training captions use beside them are added. What a model cannot take from the other as it stands, its own ``adopt``
+method turns into its own form; objectives always start with fresh weights.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
+import torch
 from torch import Tensor, nn
 
 from deixis.errors import BadRecipeError
+from deixis.regions.tasks import Settings
+from deixis.text.vocabulary import SPECIAL_WORDS, Vocabulary
 from deixis.training.checkpoint import VOCABULARY, ModelConfig, fill, load_config, load_weights
 from deixis.training.dataset import TrainingData
-from deixis.training.models import find_model
+from deixis.training.models import Part, find_model
 from deixis.training.recipe import DataRecipe, Recipe
 
 
@@ -22,7 +27,20 @@ def starting_words(recipe: Recipe) -> DataRecipe:
     """Return the recipe's data with the vocabulary of the model it starts from, unless it names one itself."""
     if recipe.start_from is None or recipe.data.vocabulary is not None:
         return recipe.data
-    return replace(recipe.data, vocabulary=str(find_model(recipe.start_from) / VOCABULARY))
+    return replace(recipe.data, vocabulary=str(find_model(recipe.start_from, part=part_of(recipe)) / VOCABULARY))
+
+
+def starting_regions(recipe: Recipe) -> Settings:
+    """Return how regions are found where a store is not named: as for the model the recipe starts from."""
+    if recipe.start_from is None:
+        return Settings()
+    known = load_config(find_model(recipe.start_from, part=part_of(recipe))).extractor
+    return Settings(**{name: value for name, value in known.items() if name in Settings.__dataclass_fields__})
+
+
+def part_of(recipe: Recipe) -> Part:
+    """Return which of the two models of a bundle, such as ``lite``, a recipe starts from."""
+    return "captioner" if recipe.model.kind == "captioner" else "grounder"
 
 
 def start_from(model: nn.Module, config: ModelConfig, data: TrainingData) -> None:
@@ -30,23 +48,41 @@ def start_from(model: nn.Module, config: ModelConfig, data: TrainingData) -> Non
     recipe = config.recipe
     if recipe.start_from is None:
         return
-    folder = find_model(recipe.start_from)
+    folder = find_model(recipe.start_from, part=part_of(recipe))
     other = load_config(folder)
     other.require(config.fingerprint, data.store.path)
     if other.recipe.model.kind != recipe.model.kind:
         raise BadRecipeError(
             f"start_from {recipe.start_from} is a {other.recipe.model.kind}, this recipe trains a {recipe.model.kind}"
         )
-    if other.sizes.get("words") != config.sizes["words"] or not _same_words(folder / VOCABULARY, data):
+    known = Vocabulary.load(folder / VOCABULARY).words
+    if data.vocabulary.words[: len(known)] != known or (data.vocabulary.words != known and not recipe.data.new_words):
         raise BadRecipeError(
             f"start_from {recipe.start_from} knows other words than {recipe.data.vocabulary}: leave data.vocabulary out"
         )
     weights: dict[str, Tensor] = load_weights(folder, other)
     adopt = getattr(model, "adopt", None)
-    fill(model, weights if adopt is None else adopt(weights), folder)
+    weights = weights if adopt is None else adopt(weights)
+    fill(model, with_new_words(weights, model.state_dict(), len(known), len(data.vocabulary)), folder)
 
 
-def _same_words(path: object, data: TrainingData) -> bool:
-    from deixis.text.vocabulary import Vocabulary
+def with_new_words(
+    weights: Mapping[str, Tensor], own: Mapping[str, Tensor], known: int, words: int
+) -> dict[str, Tensor]:
+    """Return weights whose tables of words have rows for the new words, each the mean of the known words' rows.
 
-    return Vocabulary.load(str(path)).words == data.vocabulary.words
+    Then a new word is at first no likelier than the average of all words, and what the model says does not change.
+
+    Args:
+        weights: Of the model that knows ``known`` words.
+        own: The new model's, whose shapes tell which of its weights are tables of words.
+        known: How many words, special ones included, the old model has.
+        words: How many the new one has.
+    """
+    grown = dict(weights)
+    for name, value in weights.items():
+        target = own.get(name)
+        if words > known and target is not None and value.shape == (known, *target.shape[1:]) and len(target) == words:
+            mean = value[len(SPECIAL_WORDS) :].mean(0, keepdim=True)
+            grown[name] = torch.cat([value, mean.expand(words - known, *value.shape[1:])])
+    return grown

@@ -19,7 +19,7 @@ from deixis.training.files import write_json
 from deixis.training.loop import Trainer
 from deixis.training.recipe import Precision, Recipe
 from deixis.training.run import Run
-from deixis.training.start import starting_words
+from deixis.training.start import starting_regions, starting_words
 from deixis.training.watch import Watch
 
 
@@ -88,7 +88,7 @@ def train(
     for plan, place in zip(plans, places, strict=True):
         if data is None:
             with accelerator.main_process_first():  # so that captions are parsed once and the others read the parse
-                data = load_data(words, plan.seed)
+                data = load_data(words, plan.seed, starting_regions(recipe))
         run = Run(place)
         watch = Watch(enabled=accelerator.is_main_process, console=console, run=run, tensorboard=tensorboard)
         trainer = Trainer(plan, replace(data, train=replace(data.train, seed=plan.seed)), run, accelerator, watch)
