@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from io import StringIO
 from pathlib import Path
+from typing import Any
 
 import matplotlib
 from matplotlib.axes import Axes
@@ -13,14 +14,14 @@ from matplotlib.figure import Figure
 
 from deixis.training.files import write_text
 
-# Okabe and Ito's colours, told apart by colour-blind people; those that also stand out on white and on near black
+# Okabe and Ito's colours, told apart by colour-blind people; those that stand out on white and, blue aside, on black
 BLUE, VERMILION, GREEN, PURPLE, GREY = "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#8c959f"
 PALETTE = (BLUE, VERMILION, GREEN, PURPLE, GREY)
 PAPER, INK, RULE = "#ffffff", "#1f2328", "#d8dee4"
-DARK = {PAPER: "#0d1117", INK: "#e6edf3", RULE: "#30363d"}
+DARK = {PAPER: "#0d1117", INK: "#e6edf3", RULE: "#30363d", BLUE: "#56b4e9"}
 """What stands in for each where the reader prefers dark. Paper and ink change together, so they never meet wrongly."""
 
-STYLE = {
+STYLE: dict[Any, Any] = {
     "svg.hashsalt": "deixis",  # ids are otherwise drawn anew each time
     "svg.fonttype": "none",  # words stay words: they can be searched, and read aloud
     "font.size": 9,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from textwrap import fill
 from typing import Any
 
 import numpy as np
@@ -21,13 +22,18 @@ from deixis.training.bound_plot import Points, moving_average
 
 IMAGES = ROOT / "docs" / "images"
 BASE, SWEEP = "continued", "lambda-"
-LAYERS = {"infoground-linear": "linear", "infoground-none": "one hidden layer", "infoground-two-layers": "two"}
+METHODS = {"infoground": "InfoGround", "reir": "ReIR"}
+LAYERS = {
+    "infoground-linear": "linear",
+    "infoground-none": "1 hidden layer",
+    "infoground-two-layers": "2 hidden layers",
+}
 ERRORS = {
     "correct": ("right", GREEN),
-    "partial": ("a part", BLUE),
-    "other": ("elsewhere", PURPLE),
-    "hallucinated_class": ("not in the reference", VERMILION),
-    "missed_class": ("missed", GREY),
+    "partial": ("box of a part", BLUE),
+    "other": ("other wrong box", PURPLE),
+    "hallucinated_class": ("word not in the reference", VERMILION),
+    "missed_class": ("word of the reference not said", GREY),
 }
 
 
@@ -52,7 +58,8 @@ def draw_frequency(path: Path, folder: Path = results.FOLDER) -> bool:
             panel.set_title(f"{bin_['at least']:,}{above}\n({bin_['classes']} classes)")
         panels[0].set_yticks(range(len(done)), [_title("captioning", name) for name in done])
         panels[0].invert_yaxis()
-        panels[0].set_xlim(0, 1.22 * max(panels[0].get_xlim()[1], 1))  # room for the figures beside the dots
+        widest = max(panels[0].get_xlim()[1], 1)
+        panels[0].set_xlim(-0.06 * widest, 1.3 * widest)  # room for a dot at 0, and for the figures beside the dots
         figure.supxlabel(f"{title}, per cent", color=INK, fontsize=9)
     return True
 
@@ -80,12 +87,13 @@ def draw_sweep(path: Path, folder: Path = results.FOLDER) -> bool:
         for panel, metric in zip(figure.subplots(1, 2), ("F1_all", "CIDEr"), strict=True):
             bare(panel, grid="y")
             values = [[100 * v for r in many if (v := r.value("bare", metric)) is not None] for many in points.values()]
-            means = [statistics.fmean(many) for many in values]
+            means = [statistics.fmean(seeds) for seeds in values]
             panel.plot(range(len(points)), means, color=BLUE, linewidth=1.5)
-            for at, many in enumerate(values):
-                panel.plot([at] * len(many), many, "o", color=BLUE, markersize=5 if len(many) == 1 else 3)
-                text = f"{means[at]:.1f}"
-                panel.annotate(text, (at, max(many)), (0, 6), textcoords="offset points", ha="center", size=8)
+            for at, seeds in enumerate(values):
+                panel.plot([at] * len(seeds), seeds, "o", color=BLUE, markersize=5 if len(seeds) == 1 else 3)
+                dip = means[at] < statistics.fmean(means[max(0, at - 1) : at + 2])  # the line comes from above
+                place, aside = ((at, min(seeds)), (0, -12)) if dip else ((at, max(seeds)), (0, 6))
+                panel.annotate(f"{means[at]:.1f}", place, aside, textcoords="offset points", ha="center", size=8)
             panel.margins(x=0.08, y=0.25)
             panel.set_xticks(range(len(points)), [f"{weight:g}" for weight in points])
             panel.set_xlabel("weight of distillation (not to scale)")
@@ -109,7 +117,7 @@ def draw_overlap(path: Path, folder: Path = results.FOLDER) -> bool:
     wide = 4
     high = -(-len(done) // wide)
     shown = {"bare": VERMILION, "prior": BLUE}
-    with picture(path, "Share of phrases by the IoU asked for", 9.5, 0.7 + 1.75 * high) as figure:
+    with picture(path, "Share of phrases by the IoU asked for", 9.5, 0.7 + 1.9 * high) as figure:
         panels = list(figure.subplots(high, wide, sharex=True, sharey=True, squeeze=False).flat)
         for panel, (name, own) in zip(panels, curves.items(), strict=False):
             for other in curves.values():
@@ -118,7 +126,7 @@ def draw_overlap(path: Path, folder: Path = results.FOLDER) -> bool:
             for variant, colour in shown.items():
                 panel.plot(THRESHOLDS, own[variant], color=colour, linewidth=1.6, label=VARIANTS[variant])
             _right_at_half(panel, [(own[variant], colour) for variant, colour in shown.items()])
-            panel.set_title(_title("grounding", name))
+            panel.set_title(fill(_title("grounding", name), 25))
             panel.set_xticks([0.1, 0.3, 0.5, 0.7, 0.9])
         for panel in panels[len(done) :]:
             panel.set_visible(False)
@@ -157,15 +165,15 @@ def draw_errors(path: Path, folder: Path = results.FOLDER) -> bool:
         left = np.zeros(len(done))
         for kind, (name, colour) in ERRORS.items():
             shares = np.array([100 * statistics.fmean(r.facts["errors"][kind] for r in m) for m in done.values()])
-            bars = panel.barh(range(len(done)), shares, left=left, color=colour, height=0.78)
+            bars = panel.barh(range(len(done)), shares, left=left, color=colour, height=0.78, label=name)
             panel.bar_label(
                 bars, [f"{s:.0f}" for s in shares], label_type="center", size=8, color=_on(colour), padding=0
             )
-            panel.text(left[0] + shares[0] / 2, -0.62, name, ha="center", va="bottom", size=8, color=colour)
             left += shares
         panel.set_yticks(range(len(done)), [_title("captioning", name) for name in done])
-        panel.set_ylim(len(done) - 0.4, -1.1)
+        panel.set_ylim(len(done) - 0.5, -0.5)
         panel.set_xlim(0, 100)
+        figure.legend(loc="outside upper right", ncols=len(ERRORS), handlelength=1, handleheight=1)
         panel.set_xlabel("object words, said or in a reference, per cent")
     return True
 
@@ -178,14 +186,13 @@ def _on(colour: str) -> str:
 def draw_bound_of_results(path: Path, folder: Path = results.FOLDER) -> bool:
     """InfoGround's figure 4 from the validations that its rows' results hold."""
     runs: dict[str, dict[str, Points]] = {"R@1": {}, "pointing": {}}
-    for row in TABLES["infoground"].rows:
-        for result in _found(row, folder) if row.name in LAYERS else ():
+    for row in (row for row in TABLES["infoground"].rows if row.name in LAYERS):
+        for result in _found(row, folder)[:1]:  # seeds would lie on each other; the dots of one already scatter
             logged = [entry["validation"] for entry in result.facts.get("validations", ())]
-            seed = f", seed {result.seed}" if len(row.seeds) > 1 else ""
             for metric, lines in runs.items():
                 points = [(entry["bound"], entry[metric]) for entry in logged if "bound" in entry]
                 if points:
-                    lines[f"{LAYERS[row.name]}{seed}"] = points
+                    lines[LAYERS[row.name]] = points
     if not runs["R@1"]:
         return False
     draw_bound(path, runs)
@@ -195,19 +202,20 @@ def draw_bound_of_results(path: Path, folder: Path = results.FOLDER) -> bool:
 def draw_bound(path: Path, runs: Mapping[str, Mapping[str, Points]]) -> None:
     """Draw the bound against metrics, a panel each: a dot for each validation of a run, its moving average dashed.
 
-    InfoGround (Gupta et al., ECCV 2020), figure 4. A run's name stands at its last validation.
+    InfoGround (Gupta et al., ECCV 2020), figure 4.
     """
     with picture(path, "Bound on mutual information against grounding", 1.0 + 3.4 * len(runs), 3.2) as figure:
         for panel, (metric, lines) in zip(figure.subplots(1, len(runs), squeeze=False)[0], runs.items(), strict=True):
             for at, (name, points) in enumerate(lines.items()):
                 colour = PALETTE[at % len(PALETTE)]
                 scaled = [(bound, 100 * value) for bound, value in points]
-                panel.plot(*zip(*scaled, strict=True), "o", color=colour, markersize=4)
+                panel.plot(*zip(*scaled, strict=True), "o", color=colour, markersize=4, label=name)
                 panel.plot(*zip(*moving_average(scaled), strict=True), "--", color=colour, linewidth=1)
-                panel.annotate(name, scaled[-1], (0, 6), textcoords="offset points", ha="right", size=8, color=colour)
-            panel.margins(x=0.08, y=0.15)
             panel.set_title(f"{metric}, per cent")
             panel.set_xlabel("bound on validation, nats per word")
+        # names beside the dots would lie on each other: runs begin and end close together
+        handles = figure.axes[0].get_legend_handles_labels()
+        figure.legend(*handles, loc="outside upper left", ncols=3, labelcolor="linecolor")
 
 
 def _rows(table: str, fact: str, folder: Path) -> dict[str, list[Result]]:
@@ -228,7 +236,10 @@ def _found(row: Row, folder: Path) -> list[Result]:
 
 
 def _title(table: str, name: str) -> str:
-    return next(row.title for row in TABLES[table].rows if row.name == name).replace("`", "")
+    """Return a row's title; out of its own table it also has to say of which method it is a row."""
+    title = next(row.title for row in TABLES[table].rows if row.name == name).replace("`", "")
+    method = METHODS.get(name.split("-")[0], "")
+    return title if method in title else f"{method}, {title}"
 
 
 FIGURES: dict[str, Callable[[Path, Path], bool]] = {
