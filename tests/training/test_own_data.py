@@ -19,11 +19,11 @@ from deixis.errors import BadRecipeError, DeixisError
 from deixis.grounding.calibration import Calibration, Logistic
 from deixis.regions.tasks import Settings
 from deixis.text.vocabulary import Entry, Vocabulary
-from deixis.training import kept_regions, retrieval_validation
+from deixis.training import dataset, kept_regions, retrieval_validation
 from deixis.training.calibrate import Judged, fit_calibration, with_noun_phrases
 from deixis.training.evaluate import choose_split
 from deixis.training.models import SHIPPED, load
-from deixis.training.recipe import Recipe, ValidationRecipe
+from deixis.training.recipe import Recipe, Source, ValidationRecipe
 from deixis.training.recipe_files import load_recipe
 from deixis.training.retrieval_validation import RetrievalValidation
 from deixis.training.run import Run
@@ -131,6 +131,15 @@ def test_regions_are_found_once(
         file.write("2.jpg,A black photo.\n")
     assert kept_regions.regions_of(open_dataset(two_photos), Settings()) != whole, "a photo has been added"
     assert [ids for ids, _ in asked] == [["1.jpg"], ["0.jpg", "1.jpg"], ["0.jpg", "1.jpg"], ["0.jpg", "1.jpg", "2.jpg"]]
+
+
+def test_too_few_photos_to_draw_from_have_a_way_out(two_photos: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two photos cannot fill three splits."""
+    data = open_dataset(two_photos)
+    empty = next(split for split in data.drawn_splits if not data.ids(split))
+    monkeypatch.setattr(dataset, "regions_of", lambda *_: SimpleNamespace(header=SimpleNamespace(failed=[])))
+    with pytest.raises(DeixisError, match=r"column `split`, or set data\.validation=null"):
+        dataset.read_source(Source(str(two_photos), "auto", empty), tagged=False)
 
 
 def test_a_model_is_measured_on_photos_it_did_not_learn_from(two_photos: Path, tmp_path: Path) -> None:

@@ -146,8 +146,10 @@ def read_source(
             if example.captions and example.id not in failed:
                 found.append(example)
     if not found:
+        few = " (too few photos to draw splits from: give them a column `split`, or set data.validation=null)"
         raise DeixisError(
             f"split '{source.split}' of {dataset.path} has no image with a caption: nothing to learn from"
+            f"{few if source.split in dataset.drawn_splits else ''}"
         )
     missing = [example.id for example in found if example.id not in store]
     if missing:
