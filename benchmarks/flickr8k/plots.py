@@ -57,7 +57,7 @@ def draw_frequency(path: Path, folder: Path = results.FOLDER) -> bool:
             above = f" to {bins[at - 1]['at least'] - 1:,}" if at else " and more"
             panel.set_title(f"{bin_['at least']:,}{above}\n({bin_['classes']} classes)")
         panels[0].set_yticks(range(len(done)), [_title("captioning", name) for name in done])
-        panels[0].invert_yaxis()
+        panels[0].set_ylim(len(done) - 0.5, -0.5)
         widest = max(panels[0].get_xlim()[1], 1)
         panels[0].set_xlim(-0.06 * widest, 1.3 * widest)  # room for a dot at 0, and for the figures beside the dots
         figure.supxlabel(f"{title}, per cent", color=INK, fontsize=9)

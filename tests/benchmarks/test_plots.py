@@ -62,7 +62,7 @@ def test_every_plot_is_drawn_from_results_and_is_the_same_each_time(tmp_path: Pa
         assert "dc:date" not in (first / name).read_text()
     assert "cross entropy goes on" in words(first / "results-errors.svg")
     assert "whole image" in words(first / "results-iou.svg")
-    assert {"linear", "one layer"} <= set(words(first / "results-bound.svg"))
+    assert {"linear", "1 hidden layer"} <= set(words(first / "results-bound.svg"))
 
 
 def test_a_dot_is_the_mean_over_the_seeds_of_all_tables(tmp_path: Path) -> None:
