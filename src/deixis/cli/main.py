@@ -39,6 +39,7 @@ COMMANDS: dict[str, Entry] = {
     "data": Entry("deixis.cli.data:app", PREPARE, "Look at a dataset: what is in it, draw an example, make clips."),
     "regions": Entry("deixis.cli.regions:app", PREPARE, "Find and store the regions of photos; measure their recall."),
     "text": Entry("deixis.cli.text:app", PREPARE, "Parse captions; build vocabularies, relations and object classes."),
+    "average": Entry("deixis.cli.average:average", LEARN, "Take the mean of the weights of models of one family."),
     "bundle": Entry("deixis.cli.bundle:bundle", LEARN, "Join a captioner and a grounder into one model; upload it."),
     "train": Entry("deixis.cli.train:train", LEARN, "Train a recipe; stop and resume it at any step."),
     "recipes": Entry("deixis.cli.recipes:recipes", LEARN, "List the recipes with paper, table and row, or show one."),

@@ -1,0 +1,55 @@
+"""One model out of several that come from one another: the mean of their weights.
+
+A model that was tuned to one kind of photos has forgotten some of the others. Half way between the weights before and
+after tuning it keeps most of both (Wortsman et al., *Robust fine-tuning of zero-shot models*, CVPR 2022), and it costs
+nothing in use, unlike an ensemble.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+from deixis.errors import BadFileError, DeixisError
+from deixis.training.checkpoint import CONFIG, VOCABULARY, WEIGHTS, load_config
+from deixis.training.files import digest, read_json, write_folder, write_json
+
+
+def average(folders: Sequence[Path], target: Path) -> None:
+    """Write a model folder whose weights are the mean of those of other model folders; its config is the last one's.
+
+    >>> average([find_model("runs/general"), find_model("runs/tuned")], Path("both"))  # doctest: +SKIP
+    """
+    from safetensors.torch import load_file, save_file
+
+    if len(folders) < 2:
+        raise DeixisError("a mean needs at least two models: name another run")
+    if target.exists():
+        raise DeixisError(f"{target} exists already: choose another folder")
+    for folder in folders:
+        load_config(folder)  # refuses what is no model, or a damaged one
+    *others, last = folders
+    words = (last / VOCABULARY).read_bytes()
+    weights = load_file(last / WEIGHTS)
+    total = {name: value.double() if value.is_floating_point() else value for name, value in weights.items()}
+    for folder in others:
+        if (folder / VOCABULARY).read_bytes() != words:
+            raise BadFileError(f"{folder} knows other words than {last}: start one from the other (start_from)")
+        more = load_file(folder / WEIGHTS)
+        if {name: value.shape for name, value in more.items()} != {name: v.shape for name, v in weights.items()}:
+            raise BadFileError(f"{folder} is built otherwise than {last}: only models of one recipe have a mean")
+        total = {name: value + more[name] if value.is_floating_point() else value for name, value in total.items()}
+    count = len(folders)
+    means = {n: (v / count).to(weights[n].dtype) if v.is_floating_point() else v for n, v in total.items()}
+
+    def fill(place: Path) -> None:
+        for file in sorted(last.iterdir()):
+            if file.is_file() and not file.name.startswith(("state.", ".")):
+                shutil.copyfile(file, place / file.name)
+        save_file(means, place / WEIGHTS)
+        data = read_json(place / CONFIG)
+        data["files"] = {name: digest(place / name) for name in data["files"]}
+        write_json(place / CONFIG, data)
+
+    write_folder(target, fill)
