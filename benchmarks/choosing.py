@@ -20,7 +20,7 @@ from deixis.text.vocabulary import Vocabulary
 from deixis.training.evaluate import EvaluationOptions, prepare, with_model
 from deixis.training.models import load
 
-WEIGHTS = (0.0, 0.25, 0.5, 1.0, 2.0, 3.0, 5.0)
+WEIGHTS = (0.0, 0.05, 0.1, 0.2, 0.4, 0.8)
 BATCH = 64
 
 

@@ -113,19 +113,6 @@ def _info(row: str, title: str, against: str | None, r1: float = 0, pointing: fl
     return Row(f"infoground-{row}", f"grounding/infoground:{row}", title, against, paper, overrides=LONGER, **more)
 
 
-def _long(row: str, title: str) -> Row:
-    """The same for three times as many steps: negatives make learning slow, so do they pay later?"""
-    epochs = ("stages.contrast.epochs=27",)
-    return Row(
-        f"infoground-{row}-long",
-        f"grounding/infoground:{row}",
-        title,
-        f"infoground-{row}",
-        overrides=epochs,
-        seeds=(1,),
-    )
-
-
 INFOGROUND = Table(
     "infoground",
     "InfoGround: word features and negative captions",
@@ -136,8 +123,6 @@ INFOGROUND = Table(
         _info("random", "random negatives", "infoground-none", 36.32, 66.92),
         _info("plausible", "plausible negatives", "infoground-none", 48.05, 74.91),
         _info("re-ranked", "plausible but untrue negatives", "infoground-plausible", 51.67, 76.74),
-        _long("none", "no negatives, three times the steps"),
-        _long("re-ranked", "plausible but untrue negatives, three times the steps"),
         _info("linear", "no negatives, linear maps", "infoground-none", seeds=(1,)),
         _info("two-layers", "no negatives, two hidden layers", "infoground-none", seeds=(1,)),
     ),

@@ -44,7 +44,8 @@ def said(vocabulary: Vocabulary, *captions: str) -> Generated:
     scores = torch.tensor([[-1.0, -2.0, -3.5]])
     marks = torch.arange(len(rows)).float().view(1, -1, 1).expand(words.shape)  # (1, G, T) says which caption it was
     attention = marks[None, ..., None].expand(*(1, *words.shape), 4)
-    return Generated(words, -marks, scores, attention, marks[None] > 0)
+    logs = scores.unsqueeze(-1) * (words != 0)  # every word of a caption has the same
+    return Generated(words, logs, scores * 9, attention, marks[None] > 0)
 
 
 def test_order_by_hand(
@@ -53,7 +54,7 @@ def test_order_by_hand(
     found = said(vocabulary, "a man with a hat", "a dog", "a dog and a dog")
     judge = CountsWord(other_words, "dog")
     chosen = Chooser(judge, other_words, vocabulary, 1.5)(found, make_regions(1))  # type: ignore[arg-type]
-    # -1 + 0, -2 + 1.5, -3.5 + 3
+    # per word -1, -2 and -3.5, and 1.5 for every dog
     assert chosen.scores.tolist() == [[-0.5, -0.5, -1.0]]
     assert [vocabulary.decode(row) for row in chosen.words[0].tolist()] == [
         ["a", "dog"],
@@ -61,7 +62,7 @@ def test_order_by_hand(
         ["a", "man", "with", "a", "hat"],
     ]
     order = torch.tensor([1.0, 2.0, 0.0])
-    assert torch.equal(-chosen.log_probs[0, :, 0], order)
+    assert chosen.log_probs[0, :, 0].tolist() == [-2.0, -3.5, -1.0]
     assert torch.equal(chosen.attention[0, 0, :, 0, 0], order)
     assert chosen.voted[0, 0, :, 0].tolist() == [True, True, False]
     assert other_words.decode(judge.seen[0].words[0].tolist())[:2] == ["a", "man"], "in the grounder's words"

@@ -25,6 +25,7 @@ from deixis.captioning.distributed import DistributedAttention
 from deixis.captioning.strategy import Strategy
 from deixis.data.batch import RegionBatch
 from deixis.data.pad import pad_regions
+from deixis.defaults import CLIP_BEAM
 from deixis.errors import DeixisError
 from deixis.regions.tasks import join_frames
 from deixis.text.chunker import chunk
@@ -51,7 +52,7 @@ class ClipOptions:
     """How a clip is captioned; the options of ``deixis video``."""
 
     frames: int = FRAMES
-    beam: int = 3
+    beam: int = CLIP_BEAM
     check: bool = False
     """Ask the grounder whether each thing is there; it then has no box on frames where the grounder doubts it."""
     method: Method | None = None

@@ -24,6 +24,7 @@ from deixis.captioning.distributed import DistributedAttention
 from deixis.captioning.strategy import Generated, Strategy
 from deixis.data.batch import RegionBatch
 from deixis.data.pad import pad_regions
+from deixis.defaults import BEAM
 from deixis.errors import DeixisError
 from deixis.interfaces import Extractor, Grounder
 from deixis.text.vocabulary import Vocabulary
@@ -138,7 +139,7 @@ class Deixis:
         self,
         image: Seen,
         *,
-        beam: int = 3,
+        beam: int = BEAM,
         check: bool = False,
         name: str | None = None,
         method: Method | None = None,
@@ -151,7 +152,7 @@ class Deixis:
         self,
         images: Sequence[Seen],
         *,
-        beam: int = 3,
+        beam: int = BEAM,
         check: bool = False,
         names: Sequence[str] | None = None,
         method: Method | None = None,
@@ -165,7 +166,13 @@ class Deixis:
         return [self._pointed(answer, one, method, check) for answer, one in zip(answers, seen, strict=True)]
 
     def alternatives(
-        self, image: Seen, *, beam: int = 5, name: str | None = None, check: bool = False, method: Method | None = None
+        self,
+        image: Seen,
+        *,
+        beam: int = BEAM,
+        name: str | None = None,
+        check: bool = False,
+        method: Method | None = None,
     ) -> list[GroundedCaption]:
         """Return the captions that were left at the end of a beam search, best first."""
         seen = self._seen([image])
@@ -175,7 +182,13 @@ class Deixis:
         return list({caption.text: caption for caption in reversed(found) if caption.text}.values())[::-1] or found[:1]
 
     def look(
-        self, image: Seen, *, beam: int = 3, check: bool = False, name: str | None = None, method: Method | None = None
+        self,
+        image: Seen,
+        *,
+        beam: int = BEAM,
+        check: bool = False,
+        name: str | None = None,
+        method: Method | None = None,
     ) -> Look:
         """Caption a photo and tell where each word looked, for pictures of attention."""
         seen = self._seen([image])

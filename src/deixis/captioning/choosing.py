@@ -20,7 +20,9 @@ from deixis.text.vocabulary import END, PAD, Vocabulary
 
 
 class Chooser:
-    """Ranks the captions of a beam anew: log-probability + ``weight`` times the grounder's matching score.
+    """Ranks the captions of a beam anew: log-probability per word + ``weight`` times the grounder's matching score.
+
+    Per word, because the sum would favour short captions, and a short caption has little that could fail to match.
 
     Args:
         grounder: Who judges how well a caption matches its image.
@@ -40,7 +42,8 @@ class Chooser:
         """Return the same captions, best first; ``regions`` are those the grounder looks at."""
         if not self.weight or generated.words.shape[1] < 2:
             return generated
-        scores = generated.scores + self.weight * self.matches(generated.words, regions)
+        count = generated.mask.sum(-1).clamp(min=1)  # (B, G)
+        scores = generated.log_probs.sum(-1) / count + self.weight * self.matches(generated.words, regions)
         order = scores.argsort(dim=1, descending=True, stable=True)  # (B, G)
         rows = torch.arange(len(order), device=order.device).unsqueeze(1)
         return replace(

@@ -43,6 +43,7 @@ def bundle(
     from deixis.answering.hub import push_to_hub
     from deixis.answering.load import Deixis
     from deixis.answering.measure import answering_strategy
+    from deixis.defaults import BEAM
     from deixis.errors import DeixisError
     from deixis.training.evaluate import EvaluationOptions
 
@@ -60,7 +61,7 @@ def bundle(
     model = Deixis.from_bundle(found)  # parts that do not fit each other are refused before anything is written
     done: dict[str, Any] = {}
     if calibrate is not None:
-        options = EvaluationOptions(split=split, store=store, strategy=answering_strategy(model, 3))
+        options = EvaluationOptions(split=split, store=store, strategy=answering_strategy(model, BEAM))
         presence, done["check"] = fit(model, calibrate, options)
         found = replace(found, card=replace(found.card, presence=presence))
     if output is not None:

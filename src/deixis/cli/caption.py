@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from deixis.defaults import BEAM
+
 if TYPE_CHECKING:
     from deixis.answering.load import Deixis
     from deixis.types import GroundedCaption
@@ -19,7 +21,7 @@ def caption(
     photos: Annotated[list[str], typer.Argument(metavar="PHOTO...", help="Image files, folders, patterns (*.jpg).")],
     model: Annotated[str, typer.Option(help="A run, checkpoint or bundle folder, a hub name, or lite.")] = "lite",
     grounder: Annotated[str | None, typer.Option(help="Take the grounder of this run or bundle.")] = None,
-    beam: Annotated[int, typer.Option(min=1, max=50, help="Beam width; 1 is greedy.")] = 3,
+    beam: Annotated[int, typer.Option(min=1, max=50, help="Beam width; 1 is greedy.")] = BEAM,
     check: Annotated[bool, typer.Option(help="Ask the grounder whether each thing is really there.")] = False,
     method: Annotated[
         str | None, typer.Option(help="Where words point: attention, or grounder; else what suits the model.")

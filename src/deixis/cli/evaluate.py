@@ -9,6 +9,7 @@ from typing import Annotated, get_args, get_type_hints
 
 import typer
 
+from deixis.defaults import BEAM
 from deixis.errors import DeixisError
 
 
@@ -27,7 +28,7 @@ def evaluate(
     ] = None,
     reader: Annotated[str | None, typer.Option(help="The dataset's format, where it is not recognised.")] = None,
     beam: Annotated[
-        int | None, typer.Option(min=1, help="Beam width; 1 is greedy. Else 1 for a run, 3 for a bundle.")
+        int | None, typer.Option(min=1, help="Beam width; 1 is greedy. Else 1 for a run, 5 for a bundle.")
     ] = None,
     point: Annotated[
         str, typer.Option(help="How attention becomes a box: auto, argmax, union or soft_vote; needs no training.")
@@ -87,7 +88,7 @@ def evaluate(
     )
     if both:
         answerer = Deixis.from_bundle(bundle, device=device)
-        options = replace(options, strategy=answering_strategy(answerer, beam or 3))
+        options = replace(options, strategy=answering_strategy(answerer, beam or BEAM))
         work = evaluate_bundle(answerer, data, options)
     else:
         folder = bundle.captioner or bundle.grounder

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
+from deixis.defaults import CLIP_BEAM
 from deixis.errors import DeixisError
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ def video(
     ] = None,
     every: Annotated[str | None, typer.Option(help="Or cut the clip every so long: 5s, 1:30.")] = None,
     frames: Annotated[int, typer.Option(min=1, max=100, help="Frames looked at in a segment.")] = 10,
-    beam: Annotated[int, typer.Option(min=1, max=50, help="Beam width; 1 is greedy.")] = 3,
+    beam: Annotated[int, typer.Option(min=1, max=50, help="Beam width; 1 is greedy.")] = CLIP_BEAM,
     check: Annotated[bool, typer.Option(help="Ask the grounder whether each thing is there, frame by frame.")] = False,
     method: Annotated[
         str | None, typer.Option(help="Where words point: attention, or grounder; else what suits the model.")

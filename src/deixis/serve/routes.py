@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from fastapi import APIRouter, File, Form, Request, UploadFile
 from fastapi.responses import JSONResponse, PlainTextResponse, Response
 
+from deixis.defaults import BEAM, CLIP_BEAM
 from deixis.serve import metrics, schema
 from deixis.serve.problems import Problem
 from deixis.serve.service import Service
@@ -31,7 +32,7 @@ router = APIRouter()
 async def caption(
     request: Request,
     image: Image,
-    beam: Beam = 3,
+    beam: Beam = BEAM,
     check: Check = False,
     model: Model = None,
     method: How = None,
@@ -46,7 +47,7 @@ async def caption(
 async def look(
     request: Request,
     image: Image,
-    beam: Beam = 3,
+    beam: Beam = BEAM,
     check: Check = False,
     model: Model = None,
     method: How = None,
@@ -90,7 +91,7 @@ async def video(
     clip: Annotated[UploadFile, File(description="A clip: MP4, WebM, MKV, MOV or AVI.")],
     every: Every = None,
     segments: Segments = None,
-    beam: Beam = 3,
+    beam: Beam = CLIP_BEAM,
     check: Check = False,
     model: Model = None,
     method: How = None,

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from deixis.defaults import BEAM, CLIP_BEAM
 from deixis.errors import DeixisError
 from deixis.images import load_image
 
@@ -41,7 +42,7 @@ class Captions:
 
     model: str
     method: Method | None = None
-    beam: int = 3
+    beam: int = BEAM
     check: bool = False
 
 
@@ -71,7 +72,7 @@ class Clips:
 
     model: str
     method: Method | None = None
-    beam: int = 3
+    beam: int = CLIP_BEAM
     check: bool = False
     every: float | None = None
     segments: tuple[tuple[float, float], ...] | None = None
