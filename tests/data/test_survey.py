@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import base64
+import io
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -73,7 +76,9 @@ def test_show_draws(entities: Path, tmp_path: Path, capsys: pytest.CaptureFixtur
     else:
         page = target.read_text()
         assert "Two girls with red hats" in page
-        assert "data:image/" in page, "the photo is inside: one file to send"
+        inside = re.search(r">(UklGR[\w+/=]+)</script>", page)  # a WebP file in base64
+        assert inside, "the photo is inside: one file to send"
+        assert Image.open(io.BytesIO(base64.b64decode(inside[1]))).width > 40
     assert [file.name for file in target.parent.iterdir()] == [target.name], "nothing half-written stays"
 
 
