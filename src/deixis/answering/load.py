@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 import torch
@@ -287,8 +287,8 @@ class Deixis:
         assert isinstance(loaded.model, Captioner)
         if beam < 1:
             raise DeixisError(f"beam should be at least 1, got {beam}")
-        endings = bad_endings(loaded.vocabulary)
-        strategy = Strategy("greedy" if beam == 1 else "beam", width=beam, block_trigrams=True, bad_endings=endings)
+        kind: Literal["greedy", "beam"] = "greedy" if beam == 1 else "beam"
+        strategy = Strategy(kind, width=beam, block_trigrams=True, bad_endings=self._bad_endings)
         batch = pad_regions(seen, names, max_regions=loaded.config.recipe.data.regions).to(self.device)
         generated = loaded.model.generate(batch, strategy)
         chooser = self.chooser
@@ -319,6 +319,10 @@ class Deixis:
         if check:
             caption = check_caption(caption, regions, self._judge, self.words, self.card.presence)
         return caption
+
+    @cached_property
+    def _bad_endings(self) -> tuple[int, ...]:
+        return bad_endings(self.captioner.vocabulary)
 
     @cached_property
     def chooser(self) -> Chooser | None:

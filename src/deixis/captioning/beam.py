@@ -33,6 +33,7 @@ def beam_search(decoder: Decoder, encoded: Encoded, strategy: Strategy) -> Gener
     score = torch.full((images, width), -torch.inf, device=device)
     score[:, :: width // groups] = 0.0  # all beams of a group start alike: only one of them counts
     length = torch.zeros(images, width, device=device)
+    came_from: list[Tensor] = []
     attention: list[Tensor] = []
     voted: list[Tensor] = []
     for _ in range(strategy.max_length + 1):
@@ -50,10 +51,11 @@ def beam_search(decoder: Decoder, encoded: Encoded, strategy: Strategy) -> Gener
         last = word.flatten()
         said = torch.cat([said[rows], last.unsqueeze(1)], 1)
         logs = torch.cat([logs[rows], step_log.flatten().unsqueeze(1)], 1)
-        attention = [*(past[:, rows] for past in attention), weights[:, rows]]
+        came_from.append(rows)
+        attention.append(weights)
         agree = branch_words[:, rows] == last
         agree = agree | ~agree.any(0)
-        voted = [*(past[:, rows] for past in voted), agree.expand(len(weights), -1)]
+        voted.append(agree.expand(len(weights), -1))
         done = done.gather(1, beam) | (word == END)
         state = state.select(rows)
         if bool(done.all()):
@@ -63,12 +65,17 @@ def beam_search(decoder: Decoder, encoded: Encoded, strategy: Strategy) -> Gener
     rows = (first_row + order).flatten()
     shape = (images, width)
     words = rules.trimmed(said[rows])
+    at = rows
+    for step in reversed(range(len(came_from))):  # back along the beams that each kept caption came through
+        voted[step] = voted[step][:, at]
+        at = came_from[step][at]
+        attention[step] = attention[step][:, at]
     return Generated(
         torch.unflatten(words, 0, shape),
         torch.unflatten(logs[rows].masked_fill(words == PAD, 0.0), 0, shape),
         ranking.gather(1, order),
-        torch.unflatten(torch.stack([past[:, rows] for past in attention], 2), 1, shape),
-        torch.unflatten(torch.stack([past[:, rows] for past in voted], 2), 1, shape),
+        torch.unflatten(torch.stack(attention, 2), 1, shape),
+        torch.unflatten(torch.stack(voted, 2), 1, shape),
     )
 
 

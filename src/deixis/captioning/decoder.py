@@ -20,6 +20,7 @@ from deixis.captioning.attention import Attention, Looked, SoftAttention
 from deixis.captioning.config import AttentionConfig, DecoderConfig
 from deixis.captioning.distributed import DistributedAttention
 from deixis.captioning.encoder import Encoded
+from deixis.captioning.few_rows import linear
 from deixis.captioning.multi_head import MultiHeadAttention
 
 
@@ -190,7 +191,7 @@ class Decoder(nn.Module):
         ``image_of`` (R,) names each row's image; None: R / B rows per image, in order.
         """
         embedded = self.word_dropout(self.embedding(words))
-        gates = F.linear(embedded, self.attention_lstm.weight_ih[:, : embedded.shape[-1]])
+        gates = linear(embedded, self.attention_lstm.weight_ih[:, : embedded.shape[-1]])
         if image_of is not None:
             return gates + memory.image_gates[image_of]
         by_image = torch.unflatten(gates, 1, (len(memory.image_gates), -1))  # (S, B, G, 4H)
@@ -217,7 +218,7 @@ class Decoder(nn.Module):
         width = self.width
         images = len(memory.encoded)
         attention_hidden, attention_cell = lstm(state.attention_gates + word_gates, state.attention_cell)  # (R, H)
-        mapped = F.linear(attention_hidden, memory.from_attention, memory.attention_bias)
+        mapped = linear(attention_hidden, memory.from_attention, memory.attention_bias)
         query, to_language, recurrent = torch.split_with_sizes(mapped, [memory.query_width, 4 * width, 4 * width], -1)
         asked = state.query if self.reads_previous else query
         if rows is not None:  # attention works on whole images: put the queries at their places
@@ -245,7 +246,7 @@ class Decoder(nn.Module):
         """What the language LSTM's state gives to its own next gates and to the attention LSTM's."""
         width = self.width
         if len(hidden) == 1:
-            mapped = F.linear(hidden, memory.from_language)
+            mapped = linear(hidden, memory.from_language)
             if not self.feedback:
                 return mapped, recurrent
             own, back = mapped.chunk(2, -1)
@@ -297,8 +298,7 @@ class Decoder(nn.Module):
 
     def words(self, hidden: Tensor) -> Tensor:
         """Logits of words, (..., H) -> (..., V)."""
-        logits: Tensor = self.output(hidden)
-        return logits
+        return linear(hidden, self.output.weight, self.output.bias)
 
 
 def _at(seen: Tensor, rows: Tensor | None) -> Tensor:
