@@ -54,17 +54,17 @@ def test_order_by_hand(
     found = said(vocabulary, "a man with a hat", "a dog", "a dog and a dog")
     judge = CountsWord(other_words, "dog")
     chosen = Chooser(judge, other_words, vocabulary, 1.5)(found, make_regions(1))  # type: ignore[arg-type]
-    # per word -1, -2 and -3.5, and 1.5 for every dog
-    assert chosen.scores.tolist() == [[-0.5, -0.5, -1.0]]
+    # per word -1, -2 and -3.5; 1.5 for every dog; and half a point back for the second one
+    assert chosen.scores.tolist() == [[-0.5, -1.0, -1.0]]
     assert [vocabulary.decode(row) for row in chosen.words[0].tolist()] == [
         ["a", "dog"],
-        ["a", "dog", "and", "a", "dog"],
         ["a", "man", "with", "a", "hat"],
+        ["a", "dog", "and", "a", "dog"],
     ]
-    order = torch.tensor([1.0, 2.0, 0.0])
-    assert chosen.log_probs[0, :, 0].tolist() == [-2.0, -3.5, -1.0]
+    order = torch.tensor([1.0, 0.0, 2.0])
+    assert chosen.log_probs[0, :, 0].tolist() == [-2.0, -1.0, -3.5]
     assert torch.equal(chosen.attention[0, 0, :, 0, 0], order)
-    assert chosen.voted[0, 0, :, 0].tolist() == [True, True, False]
+    assert chosen.voted[0, 0, :, 0].tolist() == [True, False, True]
     assert other_words.decode(judge.seen[0].words[0].tolist())[:2] == ["a", "man"], "in the grounder's words"
     assert other_words.words[judge.seen[0].words[0, 4]] == "<unk>", "what it does not know, it is told so"
 
@@ -105,3 +105,9 @@ def test_batch_equals_single(
         assert torch.equal(alone.words[0], together.words[at])
     kept = {tuple(row) for row in generated.words[1].tolist()}
     assert {tuple(row) for row in together.words[1].tolist()} == kept, "the same captions in another order"
+
+
+def test_only_nouns_count_as_repeated(vocabulary: Vocabulary) -> None:
+    chooser = Chooser(CountsWord(vocabulary, "dog"), vocabulary, vocabulary, 1.0)  # type: ignore[arg-type]
+    found = said(vocabulary, "a dog and a dog and a dog", "a man with a hat and a ball", "the red red dog")
+    assert chooser.repeated(found.words).tolist() == [[2, 0, 0]]

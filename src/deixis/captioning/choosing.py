@@ -18,11 +18,16 @@ from deixis.data.batch import Batch, RegionBatch
 from deixis.interfaces import Grounder
 from deixis.text.vocabulary import END, PAD, Vocabulary
 
+REPEATED = 0.5
+"""What a caption loses for each noun that it says again: "a cup with a cup" is seldom what anybody means."""
+
 
 class Chooser:
     """Ranks the captions of a beam anew: log-probability per word + ``weight`` times the grounder's matching score.
 
-    Per word, because the sum would favour short captions, and a short caption has little that could fail to match.
+    Per word, because the sum would favour short captions, and a short caption has little that could fail to match. The
+    match is a mean over words, so a caption could please the grounder by saying one sure noun twice: that costs
+    ``REPEATED`` each time.
 
     Args:
         grounder: Who judges how well a caption matches its image.
@@ -37,6 +42,7 @@ class Chooser:
         same = {PAD: PAD, END: END}
         self.translated = torch.tensor([same.get(at, known.id(word)) for at, word in enumerate(said.words)])  # (V,)
         self.kinds = kinds_of(known)
+        self.nouns = torch.tensor(said.is_noun)  # (V,)
 
     def __call__(self, generated: Generated, regions: RegionBatch) -> Generated:
         """Return the same captions, best first; ``regions`` are those the grounder looks at."""
@@ -44,6 +50,7 @@ class Chooser:
             return generated
         count = generated.mask.sum(-1).clamp(min=1)  # (B, G)
         scores = generated.log_probs.sum(-1) / count + self.weight * self.matches(generated.words, regions)
+        scores = scores - REPEATED * self.repeated(generated.words)
         order = scores.argsort(dim=1, descending=True, stable=True)  # (B, G)
         rows = torch.arange(len(order), device=order.device).unsqueeze(1)
         return replace(
@@ -63,3 +70,8 @@ class Chooser:
         batch = Batch(regions, known, image_of, self.kinds.to(words.device)[known])
         with torch.inference_mode():
             return self.grounder.match(batch).float().view(images, count)
+
+    def repeated(self, words: Tensor) -> Tensor:
+        """Return how many nouns of each caption were said in it before, (B, G, T) -> (B, G)."""
+        again = (words.unsqueeze(-1) == words.unsqueeze(-2)).tril(-1).any(-1)  # (B, G, T) whether it came before
+        return (again & self.nouns.to(words.device)[words]).sum(-1)
