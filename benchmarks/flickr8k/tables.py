@@ -361,7 +361,16 @@ HEADLINE = replace(
         replace(row, seeds=(1, 2))
         for row in CAPTIONING.rows
         if row.name
-        in ("continued", "supervised", "cyclical", "distilled", "distilled-cider", "distributed", "combined")
+        in (
+            "continued",
+            "supervised",
+            "cyclical",
+            "distilled",
+            "distilled-lite",
+            "distilled-cider",
+            "distributed",
+            "combined",
+        )
     ),
 )
 

@@ -53,11 +53,11 @@ REGISTRY: dict[Kind, dict[str, str]] = {
     },
     "grounder": {  # by the kind of model: what makes a grounder of it
         "captioner": "deixis.captioning.as_grounder:CaptionerGrounder",
-        "scan": "deixis.training.phrases:as_grounder",
-        "infoground": "deixis.training.phrases:as_grounder",
-        "reir": "deixis.training.phrases:as_grounder",
-        "lite": "deixis.training.phrases:as_grounder",
-        "maf": "deixis.training.phrases:as_grounder",
+        "scan": "deixis.grounding.base:as_grounder",
+        "infoground": "deixis.grounding.base:as_grounder",
+        "reir": "deixis.grounding.base:as_grounder",
+        "lite": "deixis.grounding.base:as_grounder",
+        "maf": "deixis.grounding.base:as_grounder",
     },
     "validation": {
         "captions": "deixis.training.validate:CaptionValidation",

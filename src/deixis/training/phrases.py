@@ -156,11 +156,6 @@ def evaluate_phrases(work: Evaluation) -> None:
         work.sections.append(calibration_section(model.calibration, own, other))
 
 
-def as_grounder(model: WordGrounder) -> WordGrounder:
-    """Return the model itself: it is a grounder already."""
-    return model
-
-
 def _number(sentence: Sentence, phrase: Phrase) -> int:
     """Say which phrase of its sentence it is, so that it is found again after the encoder dropped others."""
     return next(at for at, other in enumerate(sentence.phrases) if other is phrase)
