@@ -53,7 +53,7 @@ def test_order_by_hand(
 ) -> None:
     found = said(vocabulary, "a man with a hat", "a dog", "a dog and a dog")
     judge = CountsWord(other_words, "dog")
-    chosen = Chooser(judge, other_words, vocabulary, 1.5)(found, make_regions(1))  # type: ignore[arg-type]
+    chosen = Chooser(judge, other_words, vocabulary, 1.5)(found, make_regions(1))
     # per word -1, -2 and -3.5; 1.5 for every dog; and half a point back for the second one
     assert chosen.scores.tolist() == [[-0.5, -1.0, -1.0]]
     assert [vocabulary.decode(row) for row in chosen.words[0].tolist()] == [
@@ -74,7 +74,7 @@ def test_no_weight_and_one_caption_change_nothing(
 ) -> None:
     found = said(vocabulary, "a man", "a dog", "a dog and a dog")
     judge = CountsWord(vocabulary, "dog")
-    assert Chooser(judge, vocabulary, vocabulary, 0.0)(found, make_regions(1)) is found  # type: ignore[arg-type]
+    assert Chooser(judge, vocabulary, vocabulary, 0.0)(found, make_regions(1)) is found
     greedy = Generated(
         found.words[:, :1],
         found.log_probs[:, :1],
@@ -82,7 +82,7 @@ def test_no_weight_and_one_caption_change_nothing(
         found.attention[:, :, :1],
         found.voted[:, :, :1],
     )
-    assert Chooser(judge, vocabulary, vocabulary, 1.0)(greedy, make_regions(1)) is greedy  # type: ignore[arg-type]
+    assert Chooser(judge, vocabulary, vocabulary, 1.0)(greedy, make_regions(1)) is greedy
     assert not judge.seen
 
 
@@ -90,7 +90,7 @@ def test_batch_equals_single(
     vocabulary: Vocabulary, make_captioner: Callable[..., Captioner], make_regions: Callable[..., RegionBatch]
 ) -> None:
     captioner, regions = make_captioner(), make_regions(3)
-    chooser = Chooser(CountsWord(vocabulary, "dog"), vocabulary, vocabulary, 3.0)  # type: ignore[arg-type]
+    chooser = Chooser(CountsWord(vocabulary, "dog"), vocabulary, vocabulary, 3.0)
     generated = captioner.generate(regions, Strategy("beam", 6, width=4))
     together = chooser(generated, regions)
     for at in range(3):
@@ -108,6 +108,6 @@ def test_batch_equals_single(
 
 
 def test_only_nouns_count_as_repeated(vocabulary: Vocabulary) -> None:
-    chooser = Chooser(CountsWord(vocabulary, "dog"), vocabulary, vocabulary, 1.0)  # type: ignore[arg-type]
+    chooser = Chooser(CountsWord(vocabulary, "dog"), vocabulary, vocabulary, 1.0)
     found = said(vocabulary, "a dog and a dog and a dog", "a man with a hat and a ball", "the red red dog")
     assert chooser.repeated(found.words).tolist() == [[2, 0, 0]]

@@ -24,7 +24,7 @@ def test_few_rows_are_mapped_as_many(rows: int, branches: int, bias: bool, wide:
 
 def test_gradients_go_the_usual_way() -> None:
     layer, x = torch.nn.Linear(5, 7), torch.randn(3, 5)
-    linear(x, layer.weight, layer.bias).sum().backward()
+    linear(x, layer.weight, layer.bias).sum().backward()  # type: ignore[no-untyped-call]
     assert layer.weight.grad is not None
     torch.testing.assert_close(layer.weight.grad, x.sum(0).expand(7, 5))
     with torch.autocast("cpu", dtype=torch.bfloat16), torch.no_grad():
