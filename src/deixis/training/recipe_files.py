@@ -43,6 +43,15 @@ _Loader.add_implicit_resolver(
 )
 
 
+def _plain(text: str) -> Any:
+    """Read YAML as numbers, texts, lists and mappings: the safe loader makes nothing else."""
+    loader = _Loader(text)
+    try:
+        return loader.get_single_data()
+    finally:
+        loader.dispose()
+
+
 @dataclass(frozen=True, slots=True)
 class RecipeFile:
     """A recipe file before a size and a row are chosen."""
@@ -142,7 +151,7 @@ def _read(path: Path, above: tuple[Path, ...]) -> RecipeFile:
     if path in above:
         raise BadRecipeError(f"{path} extends itself, by way of {' and '.join(map(str, above[1:])) or 'nothing else'}")
     try:
-        data = yaml.load(path.read_text(encoding="utf-8"), Loader=_Loader)
+        data = _plain(path.read_text(encoding="utf-8"))
     except (FileNotFoundError, IsADirectoryError) as error:
         raise BadRecipeError(f"no recipe at {path}; `deixis recipes` lists those that ship") from error
     except (yaml.YAMLError, UnicodeDecodeError) as error:
@@ -200,7 +209,7 @@ def parse_override(text: str) -> tuple[str, Any]:
     if not equals or not key.strip():
         raise BadRecipeError(f"override '{text}' should read key=value, such as seed=2 or stages.0.epochs=3")
     try:
-        return key.strip(), yaml.load(value, Loader=_Loader)
+        return key.strip(), _plain(value)
     except yaml.YAMLError as error:
         raise BadRecipeError(f"the value of override '{text}' is not YAML") from error
 
