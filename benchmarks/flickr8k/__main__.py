@@ -43,7 +43,7 @@ def main() -> int:
         for table in TABLES.values():
             print(f"{table.name}: {table.title}")
             for row in table.rows:
-                print(f"    {row.name:28} {state(row):30} {row.recipe}")
+                print(f"    {row.name:28} {state(table, row):30} {row.recipe}")
         return 0
     tables = [TABLES[name] for name in options.table]
     try:
@@ -56,7 +56,7 @@ def main() -> int:
         for table, row, seed in [] if options.render else todo:
             path = run_folder(row, seed) if options.remeasure else worker.run(row, seed)
             result = measure(worker, table, row, seed, path)
-            results.save(result)
+            results.save(result, results.folder_of(table.split))
             shown = ", ".join(f"{name} {100 * (result.value('bare', name) or 0):.1f}" for name in table.compared)
             console.print(f"{row.name}-s{seed}: {shown}")
             render.write(table)  # so that a queue that is stopped leaves the page as it is known so far
@@ -75,15 +75,15 @@ def main() -> int:
 
 def missing(tables: list[Table], rows: list[str] | None, seeds: list[int] | None) -> list[tuple[Table, Row, int]]:
     """Return what has no result yet: the first seed of every table, then the next; rows of one seed come last."""
-    return [entry for entry in wanted(tables, rows, seeds) if results.load(entry[1].name, entry[2]) is None]
+    return [entry for entry in wanted(tables, rows, seeds) if not has_result(*entry)]
 
 
 def measured(tables: list[Table], rows: list[str] | None, seeds: list[int] | None) -> list[tuple[Table, Row, int]]:
     """Return what has a result whose run is still there, each run once though several tables may show it."""
     found = {
-        (row.name, seed): (table, row, seed)
+        (table.split, row.name, seed): (table, row, seed)
         for table, row, seed in wanted(tables, rows, seeds)
-        if results.load(row.name, seed) is not None and (row.baseline is not None or finished(run_folder(row, seed)))
+        if has_result(table, row, seed) and (row.baseline is not None or finished(run_folder(row, seed)))
     }
     return list(found.values())
 
@@ -100,16 +100,21 @@ def wanted(tables: list[Table], rows: list[str] | None, seeds: list[int] | None)
     return sorted(asked, key=lambda entry: (len(entry[1].seeds) == 1, entry[2], tables.index(entry[0])))
 
 
+def has_result(table: Table, row: Row, seed: int) -> bool:
+    """Whether a row with a seed was measured on the photos of a table."""
+    return results.load(row.name, seed, results.folder_of(table.split)) is not None
+
+
 def command(row: Row, seed: int) -> str:
     """Return what a user types to train one row alone."""
     return shlex.join(["deixis", "train", row.recipe, *settings(row, seed)])
 
 
-def state(row: Row) -> str:
+def state(table: Table, row: Row) -> str:
     """Say which seeds of a row are measured, trained or missing."""
     words = []
     for seed in row.seeds:
-        done = results.load(row.name, seed) is not None
+        done = has_result(table, row, seed)
         words.append(f"{seed}: {'measured' if done else 'trained' if finished(run_folder(row, seed)) else 'not run'}")
     return ", ".join(words)
 

@@ -11,7 +11,7 @@ import numpy as np
 from benchmarks.flickr8k.facts import class_frequency, f1_by_bin, iou_curve, regions_of
 from benchmarks.flickr8k.results import Result, fingerprint
 from benchmarks.flickr8k.tables import CAPTIONS, CLASSES, PRIOR, Row, Table
-from benchmarks.flickr8k.work import SPLIT, Worker, recipe_of, trained_for, validations
+from benchmarks.flickr8k.work import Worker, recipe_of, trained_for, validations
 from deixis.captioning.captioner import Captioner
 from deixis.data.open import open_dataset
 from deixis.errors import DeixisError
@@ -42,20 +42,20 @@ from deixis.training.run import Run
 
 def measure(worker: Worker, table: Table, row: Row, seed: int, path: Path) -> Result:
     """Measure a trained row as its table asks."""
-    return (measure_phrases if table.kind == "phrases" else measure_captions)(worker, row, seed, path)
+    return (measure_phrases if table.kind == "phrases" else measure_captions)(worker, row, seed, path, table.split)
 
 
-def measure_phrases(worker: Worker, row: Row, seed: int, path: Path) -> Result:
-    """Score a grounder on every annotated phrase of val, bare and with the prior, under both protocols."""
+def measure_phrases(worker: Worker, row: Row, seed: int, path: Path, split: str) -> Result:
+    """Score a grounder on every annotated phrase of a split, bare and with the prior, under both protocols."""
     if row.baseline is not None:
-        examples, source = worker.photos(recipe_of(row, seed))
+        examples, source = worker.photos(recipe_of(row, seed), split)
         vocabulary = Vocabulary.build((caption for example in examples for caption in example.captions), 1)
         model: object = build_baseline(row.baseline, vocabulary, source.stores[0].class_names)
         steps, facts = 0, {}
     else:
         loaded = load(str(path))
         model, vocabulary, steps, run = loaded.model, loaded.vocabulary, loaded.config.step, Run(path)
-        examples, source = worker.photos(loaded.config.recipe)
+        examples, source = worker.photos(loaded.config.recipe, split)
         facts = {"validations": validations(run), **last_losses(run)}
     if not isinstance(model, WordGrounder):
         raise DeixisError(f"{path} holds a model that grounds no words: it cannot be a row of this table")
@@ -90,7 +90,7 @@ def measure_phrases(worker: Worker, row: Row, seed: int, path: Path) -> Result:
         seed=seed,
         recipe=row.recipe,
         overrides=row.overrides,
-        split=SPLIT,
+        split=split,
         photos=photos,
         regions=source.fingerprint,
         steps=steps,
@@ -116,14 +116,14 @@ def answer_as(model: WordGrounder, row: Row) -> None:
         model.config = replace(model.config, **own)
 
 
-def measure_captions(worker: Worker, row: Row, seed: int, path: Path) -> Result:
-    """Score a captioner on val: captions, grounding F1 over the 480 classes, attention on the references."""
+def measure_captions(worker: Worker, row: Row, seed: int, path: Path, split: str) -> Result:
+    """Score a captioner on a split: captions, grounding F1 over the 480 classes, attention on the references."""
     loaded = load(str(path))
     model, recipe = loaded.model, loaded.config.recipe
     if not isinstance(model, Captioner):
         raise DeixisError(f"{path} holds a {loaded.kind}, which captions nothing: it cannot be a row of this table")
-    examples, source = worker.photos(recipe)
-    options = EvaluationOptions(split=SPLIT, replicates=0)
+    examples, source = worker.photos(recipe, split)
+    options = EvaluationOptions(split=split, replicates=0)
     data = open_dataset(find(recipe.data.dataset, "data"), recipe.data.reader)
     done = Evaluation(loaded, data, tuple(examples), source, options)
     captions = caption_examples(done, model)
@@ -150,7 +150,7 @@ def measure_captions(worker: Worker, row: Row, seed: int, path: Path) -> Result:
         seed=seed,
         recipe=row.recipe,
         overrides=row.overrides,
-        split=SPLIT,
+        split=split,
         photos=fingerprint([example.id for example in done.examples]),
         regions=done.source.fingerprint,
         steps=loaded.config.step,

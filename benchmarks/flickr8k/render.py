@@ -43,14 +43,16 @@ def write(table: Table, root: Path = ROOT) -> None:
     write_text(page, f"{before}{begin}\n{markdown(table)}\n{end}{after}")
 
 
-def markdown(table: Table, folder: Path = results.FOLDER) -> str:
+def markdown(table: Table, folder: Path | None = None) -> str:
     """Return the whole table: figures of each row, then differences beside the paper's."""
+    folder = folder or results.folder_of(table.split)
     done = {row.name: found(row, folder) for row in table.rows}
     photos = {result.photos for many in done.values() for result in many}
     if len(photos) > 1:
         raise DeixisError(f"the results of table {table.name} are over different photos: measure them again")
     parts = [
-        f"`python -m benchmarks.flickr8k --table {table.name}`, val, mean ± standard deviation over seeds, per cent."
+        f"`python -m benchmarks.flickr8k --table {table.name}`, {table.split}, "
+        "mean ± standard deviation over seeds, per cent."
     ]
     variants = VARIANTS if table.kind == "phrases" else {"bare": ""}
     for variant, name in variants.items():

@@ -57,6 +57,11 @@ def fingerprint(photos: Sequence[str]) -> str:
     return hashlib.sha256("\n".join(photos).encode()).hexdigest()[:12]
 
 
+def folder_of(split: str) -> Path:
+    """Return where the results over a split lie: those of val, which most are of, beside this file's folder."""
+    return FOLDER if split == "val" else FOLDER / split
+
+
 def place(row: str, seed: int, folder: Path = FOLDER) -> Path:
     """Return where a run's result lies."""
     return folder / f"{row}-s{seed}.json"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ from deixis.training.run import Run
 from deixis.training.train import train
 from deixis.types import Example
 
-SPLIT, TIME = "val", "processor-seconds.txt"
+TIME = "processor-seconds.txt"
 
 
 @dataclass(slots=True)
@@ -63,10 +63,11 @@ class Worker:
             self._data = {key: load_data(recipe, 1)}  # one at a time: photos of two datasets need not fit in memory
         return self._data[key]
 
-    def photos(self, recipe: Recipe) -> tuple[list[Example], RegionSource]:
-        """Return the validation photos with parses, and their regions as the model was trained on."""
+    def photos(self, recipe: Recipe, split: str = "val") -> tuple[list[Example], RegionSource]:
+        """Return the photos of a split with parses, and their regions as the model was trained on."""
         data = recipe.data
-        place = data.validation_from or Source(data.dataset, data.store, SPLIT, data.reader)
+        place = data.validation_from or Source(data.dataset, data.store, split, data.reader)
+        place = replace(place, split=split)
         key = repr((place, data.regions, data.word_probs))
         if key not in self._val:
             store, examples = read_source(place, tagged=True)

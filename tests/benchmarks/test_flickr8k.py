@@ -112,22 +112,37 @@ def test_the_table_is_written_between_its_marks(tmp_path: Path) -> None:
 def test_the_first_seed_of_every_row_comes_first_and_what_is_done_is_left_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(results.load, "__defaults__", (tmp_path,))
+    monkeypatch.setattr(results, "FOLDER", tmp_path)
     results.save(result("b", 1, [1]), tmp_path)
     rare = replace(C, seeds=(1,))
     todo = runner.missing([replace(TABLE, rows=(rare, A, B))], None, None)
     assert [(row.name, seed) for _, row, seed in todo] == [("a", 1), ("a", 2), ("b", 2), ("a", 3), ("b", 3), ("c", 1)]
 
 
+def test_test_has_results_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(results, "FOLDER", tmp_path)
+    on_test = replace(TABLE, split="test")
+    results.save(result("a", 1, [9]), results.folder_of("val"))
+    assert not runner.has_result(on_test, A, 1)
+    assert "| first |  |  | not run |" in render.markdown(on_test)
+    results.save(replace(result("a", 1, [1]), split="test"), results.folder_of("test"))
+    assert runner.has_result(on_test, A, 1)
+    text = render.markdown(on_test)
+    assert "--table t`, test, mean" in text
+    assert "| 10.0 |" in text
+    assert "90.0" not in text
+
+
 def test_a_dry_run_prints_the_commands(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr(results.load, "__defaults__", (Path("/nonexistent"),))
+    monkeypatch.setattr(results, "FOLDER", Path("/nonexistent"))
     monkeypatch.setattr(sys, "argv", ["flickr8k", "--table", "reir", "--rows", "reir-tsd", "--seeds", "2", "--dry-run"])
     assert runner.main() == 0
     assert capsys.readouterr().out == "reir-tsd-s2: deixis train grounding/reir:tsd size=cpu seed=2\n"
 
 
 def test_committed_results_are_small_and_over_the_same_photos() -> None:
-    files = sorted(results.FOLDER.glob("*.json"))
-    assert sum(file.stat().st_size for file in files) < 4 * 2**20
-    phrases = [json.loads(file.read_text()) for file in files]
-    assert len({data["photos"] for data in phrases if data["counts"]}) <= 1
+    assert sum(file.stat().st_size for file in results.FOLDER.rglob("*.json")) < 4 * 2**20
+    for split in ("val", "test"):
+        found = [json.loads(file.read_text()) for file in sorted(results.folder_of(split).glob("*.json"))]
+        assert {data["split"] for data in found} <= {split}
+        assert len({data["photos"] for data in found}) <= 1

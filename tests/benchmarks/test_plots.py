@@ -118,7 +118,7 @@ def test_a_drawing_that_fails_leaves_no_file(tmp_path: Path) -> None:
 
 
 def test_only_rows_whose_run_is_still_there_are_measured_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(results.load, "__defaults__", (tmp_path,))
+    monkeypatch.setattr(results, "FOLDER", tmp_path)
     for name in ("baseline-whole", "scan", "pos-scan-over-all"):
         results.save(phrases(name), tmp_path)
     monkeypatch.setattr(runner, "finished", lambda path: path.name == "scan-s1")
