@@ -304,6 +304,10 @@ CAPTIONING = Table(
             "distilled", "captioning/pos-scan:distilled", "distilled from POS-SCAN", "pos-scan", DISTILLED, UP_DOWN
         ),
         _taught("distilled-lite", "captioning/pos-scan:distilled", "distilled from the `lite` grounder", "lite"),
+        *(
+            _taught(f"lambda-{w}", f"captioning/pos-scan:lambda-{w}", f"distilled from `lite`, weight {w}", "lite")
+            for w in ("0.02", "0.5", "1.0")
+        ),
         _rewarded("scst-cider", "SCST with CIDEr", (4.19, 10.71, 67.1), UP_DOWN),
         _rewarded("scst-matching", "SCST with CIDEr and POS-SCAN", (5.37, 13.88, 64.9), UP_DOWN, judge="pos-scan"),
         _rewarded(
@@ -338,6 +342,14 @@ CAPTIONING = Table(
         _detector("perfect-detector", "perfect detector (human boxes), from nothing"),
         _detector("biased-detector", "grounding-biased detector (human boxes), from nothing"),
         _taught("combined", "captioning/combined", "everything combined", "lite", more=("end_at=point",)),
+        _taught(
+            "one-branch",
+            "captioning/combined:one-branch",
+            "cyclical and distilled from `lite`, one branch",
+            "lite",
+            more=("end_at=point",),
+        ),
+        _rewarded("one-branch-cider", "the same, SCST with CIDEr", (), (), after="one-branch"),
         _rewarded(
             "combined-matching",
             "everything combined, SCST with CIDEr and SCAN",
@@ -372,6 +384,8 @@ HEADLINE = replace(
             "distilled-cider",
             "distributed",
             "combined",
+            "one-branch",
+            "one-branch-cider",
         )
     ),
 )

@@ -50,7 +50,7 @@ def test_results_of_before_the_plots_are_read_and_left_out(tmp_path: Path) -> No
 
 
 def test_every_plot_is_drawn_from_results_and_is_the_same_each_time(tmp_path: Path) -> None:
-    for name in ("continued", "distilled"):
+    for name in ("continued", "distilled-lite"):
         results.save(captions(name), tmp_path)
     for name in ("baseline-whole", "scan", "infoground-none", "infoground-linear"):
         results.save(phrases(name), tmp_path)
