@@ -10,10 +10,10 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from deixis.captioning.answer import bad_endings
 from deixis.captioning.captioner import Captioner
 from deixis.captioning.choosing import Chooser
-from deixis.captioning.strategy import Generated, Strategy
+from deixis.captioning.fluent import fluent_search
+from deixis.captioning.strategy import Generated
 from deixis.data.batch import RegionBatch
 from deixis.metrics.captions import score_captions
 from deixis.text.vocabulary import Vocabulary
@@ -42,7 +42,7 @@ def main() -> None:
     parts = [list(references)[at : at + BATCH] for at in range(0, len(references), BATCH)]
     print("| grounder | beam | weight | CIDEr | BLEU-4 |\n|---|---|---|---|---|")
     for beam in options.beams:
-        search = Strategy("beam", width=beam, block_trigrams=True, bad_endings=bad_endings(words))
+        search = fluent_search(words, beam)
         found = [model.generate(work.source.regions(part), search) for part in parts]
         for name in options.grounders:
             judge = load(name, part="grounder")

@@ -5,7 +5,16 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
-from deixis.captioning import AttentionConfig, Captioner, Generated, Pointing, Strategy, bad_endings, reground
+from deixis.captioning import (
+    AttentionConfig,
+    Captioner,
+    Generated,
+    Pointing,
+    Strategy,
+    bad_endings,
+    fluent_search,
+    reground,
+)
 from deixis.captioning.answer import grounded_captions, point, sentence_text
 from deixis.data.batch import RegionBatch
 from deixis.text.vocabulary import END, Vocabulary
@@ -106,6 +115,14 @@ def test_padded_regions_are_never_pointed_at(
 def test_sentences_read_well() -> None:
     assert sentence_text(["a", "dog", "'s", "ball"]) == ("A dog's ball.", [(0, 1), (2, 5), (5, 7), (8, 12)])
     assert sentence_text([]) == ("", [])
+
+
+def test_the_fluent_search_knows_the_words_to_keep_away(vocabulary: Vocabulary) -> None:
+    search = fluent_search(vocabulary, 4)
+    assert (search.kind, search.width) == ("beam", 4)
+    assert [vocabulary.words[at] for at in search.joining] == ["and"]
+    assert search.bad_endings == bad_endings(vocabulary)
+    assert fluent_search(vocabulary, 1).kind == "greedy"
 
 
 def test_bad_endings_are_function_words(vocabulary: Vocabulary) -> None:

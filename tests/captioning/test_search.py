@@ -3,6 +3,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Literal
 
 import pytest
 import torch
@@ -165,6 +166,29 @@ def test_captions_do_not_end_badly(make_captioner: Make, regions: RegionBatch) -
             end = caption.index(END)
             assert end == 0 or caption[end - 1] != 9
             assert not any(caption[end + 1 :])
+
+
+def test_what_is_joined_is_not_said_twice() -> None:
+    """7 is "and": after "5 7" not 5, after "9 5 7 9" not 5; after "8 5 7 9", another article, anything."""
+    rules = Rules(Strategy("greedy", 20, joining=(7,)))
+    said = torch.tensor([[9, 9, 5, 7], [9, 5, 7, 9], [8, 5, 7, 9], [9, 5, 6, 9]])
+    allowed = rules(torch.zeros(1, 4, 12), said)[0] == 0
+    assert [(~row[4:]).nonzero().squeeze(1).add(4).tolist() for row in allowed] == [[5], [5], [], []]
+    assert bool((rules(torch.zeros(1, 1, 12), torch.tensor([[7]]))[0, 0, 4:] == 0).all())  # nothing stands before it
+
+
+@pytest.mark.parametrize("kind", ["greedy", "beam", "sample"])
+def test_captions_join_different_things(
+    make_captioner: Make, regions: RegionBatch, kind: Literal["greedy", "beam", "sample"]
+) -> None:
+    model = make_captioner()
+    with torch.no_grad():
+        model.decoder.output.bias[9] = 25.0
+        model.decoder.output.bias[7] = 24.0
+    words = model.generate(regions, Strategy(kind, 12, block_trigrams=True, joining=(7,))).words
+    for caption in words.flatten(0, 1).tolist():
+        assert 7 in caption
+        assert not any(b == 7 and a == c for a, b, c in zip(caption, caption[1:], caption[2:], strict=False))
 
 
 def test_cutting_at_the_limit_takes_bad_endings_away() -> None:

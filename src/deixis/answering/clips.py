@@ -19,9 +19,10 @@ from torch import Tensor
 
 from deixis.answering.segments import Segment, choose_segments, read_segments
 from deixis.answering.tracks import Candidates, follow
-from deixis.captioning.answer import bad_endings, point, priors, sentence_text
+from deixis.captioning.answer import point, priors, sentence_text
 from deixis.captioning.captioner import Captioner
 from deixis.captioning.distributed import DistributedAttention
+from deixis.captioning.fluent import fluent_search
 from deixis.captioning.strategy import Strategy
 from deixis.data.batch import RegionBatch
 from deixis.data.pad import pad_regions
@@ -208,7 +209,7 @@ def _say(model: Deixis, frames: Sequence[Regions], options: ClipOptions) -> tupl
     seen = [join_frames(frames)] if reading == "together" else list(frames)
     batch = pad_regions(seen, max_regions=loaded.config.recipe.data.regions).to(model.device)
     with torch.inference_mode():
-        words, score, attention = agreed_sentence(loaded.model, batch, _strategy(loaded, options.beam))
+        words, score, attention = agreed_sentence(loaded.model, batch, fluent_search(loaded.vocabulary, options.beam))
     weights = (attention * priors(batch, model.card.pointing)[None, :, None]).cpu()  # (K, B, T, N)
     boxes, mask, frame = batch.boxes.float().cpu(), batch.mask.cpu(), batch.frame.cpu()
     looks: list[_Looks] = []
@@ -238,11 +239,6 @@ def agreed_sentence(captioner: Captioner, batch: RegionBatch, strategy: Strategy
     looks = decoded.attention  # (K, B * C, T, N)
     attention = looks.view(-1, images, count, *looks.shape[2:])[:, :, best].float()  # (K, B, T, N)
     return proposals[best].tolist(), float(mean[best]), attention
-
-
-def _strategy(loaded: LoadedModel, beam: int) -> Strategy:
-    endings = bad_endings(loaded.vocabulary)
-    return Strategy("greedy" if beam == 1 else "beam", width=beam, block_trigrams=True, bad_endings=endings)
 
 
 def _looked(looks: _Looks, word: int, model: Deixis) -> Candidates:

@@ -17,10 +17,11 @@ from deixis.answering.check import check as check_caption
 from deixis.answering.photos import Photo, Seen, photo_name, read_photo
 from deixis.answering.phrases import doubtful_where_unknown, phrases_of_sentence, single_phrases
 from deixis.answering.stored import as_stored
-from deixis.captioning.answer import Pointing, bad_endings, grounded_captions, reground
+from deixis.captioning.answer import Pointing, grounded_captions, reground
 from deixis.captioning.captioner import Captioner
 from deixis.captioning.choosing import Chooser
 from deixis.captioning.distributed import DistributedAttention
+from deixis.captioning.fluent import fluent_search
 from deixis.captioning.strategy import Generated, Strategy
 from deixis.data.batch import RegionBatch
 from deixis.data.pad import pad_regions
@@ -288,7 +289,7 @@ class Deixis:
         if beam < 1:
             raise DeixisError(f"beam should be at least 1, got {beam}")
         kind: Literal["greedy", "beam"] = "greedy" if beam == 1 else "beam"
-        strategy = Strategy(kind, width=beam, block_trigrams=True, bad_endings=self._bad_endings)
+        strategy = replace(self._fluent, kind=kind, width=beam)
         batch = pad_regions(seen, names, max_regions=loaded.config.recipe.data.regions).to(self.device)
         generated = loaded.model.generate(batch, strategy)
         chooser = self.chooser
@@ -321,8 +322,8 @@ class Deixis:
         return caption
 
     @cached_property
-    def _bad_endings(self) -> tuple[int, ...]:
-        return bad_endings(self.captioner.vocabulary)
+    def _fluent(self) -> Strategy:
+        return fluent_search(self.captioner.vocabulary, BEAM)
 
     @cached_property
     def chooser(self) -> Chooser | None:

@@ -13,7 +13,8 @@ from deixis.answering.calibrate import check_section
 from deixis.answering.choice import choice_of
 from deixis.answering.label import groundable
 from deixis.answering.load import Deixis
-from deixis.captioning.answer import bad_endings, reground
+from deixis.captioning.answer import reground
+from deixis.captioning.fluent import fluent_search
 from deixis.captioning.strategy import Strategy
 from deixis.errors import DeixisError
 from deixis.metrics.dataset_words import words_of_examples
@@ -60,8 +61,7 @@ def evaluate_bundle(model: Deixis, dataset: str, options: EvaluationOptions) -> 
 
 def answering_strategy(model: Deixis, beam: int) -> Strategy:
     """Return the search that ``deixis caption`` uses."""
-    endings = bad_endings(model.captioner.vocabulary)
-    return Strategy("greedy" if beam == 1 else "beam", width=beam, block_trigrams=True, bad_endings=endings)
+    return fluent_search(model.captioner.vocabulary, beam)
 
 
 def _repoint(model: Deixis, work: Evaluation) -> Callable[[Sequence[GroundedCaption]], list[GroundedCaption]]:

@@ -23,11 +23,6 @@ from deixis.text.tokens import detokenise
 from deixis.text.vocabulary import Vocabulary
 from deixis.types import Box, GroundedCaption, GroundedPhrase, GroundedWord, Regions
 
-BAD_ENDING_TAGS = frozenset(["DT", "PRP$", "CC", "TO", "WDT", "WP"])
-BAD_ENDINGS = frozenset(
-    ["as", "at", "be", "for", "from", "in", "into", "is", "are", "near", "of", "than", "that", "with"]
-)
-
 
 @dataclass(frozen=True, slots=True)
 class Pointing:
@@ -137,15 +132,6 @@ def sentence_text(words: Sequence[str]) -> tuple[str, list[tuple[int, int]]]:
         return "", []
     first = text[0].upper()
     return (first if len(first) == 1 else text[0]) + text[1:] + ".", spans
-
-
-def bad_endings(vocabulary: Vocabulary) -> tuple[int, ...]:
-    """Ids of words no caption should end with: articles, possessives, conjunctions, common prepositions, "is"."""
-    return tuple(
-        vocabulary.id(entry.word)
-        for entry in vocabulary.entries
-        if entry.word in BAD_ENDINGS or entry.tag in BAD_ENDING_TAGS
-    )
 
 
 def reground(caption: GroundedCaption, regions: Regions, grounder: Grounder, vocabulary: Vocabulary) -> GroundedCaption:

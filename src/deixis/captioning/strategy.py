@@ -35,7 +35,9 @@ class Strategy:
     block_trigrams: bool = False
     """Never say the same three words in a row twice."""
     bad_endings: tuple[int, ...] = ()
-    """Ids of words after which the caption may not end; see :func:`deixis.captioning.answer.bad_endings`."""
+    """Ids of words after which the caption may not end; see :func:`deixis.captioning.fluent.bad_endings`."""
+    joining: tuple[int, ...] = ()
+    """Ids of words such as "and": what they join is not said twice, neither "white and white" nor "a cup and a cup"."""
 
     def __post_init__(self) -> None:
         if self.max_length < 1 or self.width < 1 or self.samples < 1 or self.groups < 1:
