@@ -42,8 +42,10 @@ def main() -> None:
     parts = [list(references)[at : at + BATCH] for at in range(0, len(references), BATCH)]
     print("| grounder | beam | weight | CIDEr | BLEU-4 |\n|---|---|---|---|---|")
     for beam in options.beams:
-        search = fluent_search(words, beam)
-        found = [model.generate(work.source.regions(part), search) for part in parts]
+        alone, chosen = (
+            [model.generate(work.source.regions(part), fluent_search(words, beam, chosen=by)) for part in parts]
+            for by in (False, True)
+        )
         for name in options.grounders:
             judge = load(name, part="grounder")
             chooser = Chooser(judge.grounder(), judge.vocabulary, words, 0.0)
@@ -51,7 +53,7 @@ def main() -> None:
             seen = [source.regions(part) for part in parts]
             for weight in options.weights:
                 chooser.weight = weight
-                texts = _texts(found, seen, chooser, words)
+                texts = _texts(chosen if weight else alone, seen, chooser, words)
                 scores = score_captions(texts, references, ("bleu", "cider")).corpus
                 shown = f"{scores['CIDEr']:.3f} | {scores['BLEU-4']:.3f}"
                 print(f"| {Path(name).name} | {beam} | {weight:g} | {shown} |", flush=True)

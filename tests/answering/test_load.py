@@ -137,8 +137,9 @@ def test_the_grounder_chooses_among_captions(model: Deixis, regions: list[Region
     assert model.chooser is None
     heard = Deixis(model.extractor, model.captioner, model.grounder, card=Card(choice=1e6))
     assert heard.chooser is not None
+    whispered = Deixis(model.extractor, model.captioner, model.grounder, card=Card(choice=1e-9))
     for one in regions:
-        plain = model.alternatives(one, beam=4)
+        plain = whispered.alternatives(one, beam=4)
         best = heard.alternatives(one, beam=4)
         assert {caption.text for caption in best} == {caption.text for caption in plain}
         words = [[model.captioner.vocabulary.encode(caption.text, end=True)] for caption in best]

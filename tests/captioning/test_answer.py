@@ -122,6 +122,8 @@ def test_the_fluent_search_knows_the_words_to_keep_away(vocabulary: Vocabulary) 
     assert (search.kind, search.width) == ("beam", 4)
     assert [vocabulary.words[at] for at in search.joining] == ["and"]
     assert search.bad_endings == bad_endings(vocabulary)
+    assert search.length_power == 0
+    assert fluent_search(vocabulary, 4, chosen=True).length_power > 1  # a chooser wants to see longer captions too
     assert fluent_search(vocabulary, 1).kind == "greedy"
 
 

@@ -323,7 +323,7 @@ class Deixis:
 
     @cached_property
     def _fluent(self) -> Strategy:
-        return fluent_search(self.captioner.vocabulary, BEAM)
+        return fluent_search(self.captioner.vocabulary, BEAM, chosen=self.chooser is not None)
 
     @cached_property
     def chooser(self) -> Chooser | None:

@@ -61,7 +61,7 @@ def evaluate_bundle(model: Deixis, dataset: str, options: EvaluationOptions) -> 
 
 def answering_strategy(model: Deixis, beam: int) -> Strategy:
     """Return the search that ``deixis caption`` uses."""
-    return fluent_search(model.captioner.vocabulary, beam)
+    return fluent_search(model.captioner.vocabulary, beam, chosen=model.chooser is not None)
 
 
 def _repoint(model: Deixis, work: Evaluation) -> Callable[[Sequence[GroundedCaption]], list[GroundedCaption]]:

@@ -10,13 +10,22 @@ BAD_ENDINGS = frozenset(
     ["as", "at", "be", "for", "from", "in", "into", "is", "are", "near", "of", "than", "that", "with"]
 )
 JOINING = frozenset(["and", "or", "&"])
+LENGTH_POWER = 1.3
+"""Exponent of the length by which beams are ranked where somebody else has the last word.
+
+Sums of log-probabilities fill a beam with short captions, among which there is little to choose.
+"""
 
 
-def fluent_search(vocabulary: Vocabulary, beam: int) -> Strategy:
-    """Return the search for captions that read well; a beam of 1 is greedy."""
+def fluent_search(vocabulary: Vocabulary, beam: int, *, chosen: bool = False) -> Strategy:
+    """Return the search for captions that read well; a beam of 1 is greedy.
+
+    ``chosen``: whether a :class:`~deixis.captioning.choosing.Chooser` ranks what is found; otherwise the search does.
+    """
     return Strategy(
         "greedy" if beam == 1 else "beam",
         width=beam,
+        length_power=LENGTH_POWER if chosen else 0.0,
         block_trigrams=True,
         bad_endings=bad_endings(vocabulary),
         joining=joining_words(vocabulary),
