@@ -437,7 +437,6 @@ TEST_GROUNDING = replace(
         if row.name
         in (
             "baseline-objectness",
-            "scan",
             "infoground-none",
             "infoground-re-ranked",
             "reir-baseline",
