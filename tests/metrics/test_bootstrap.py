@@ -83,6 +83,17 @@ def test_paired_difference() -> None:
         paired_difference([a], [MeanSample.of(base[:9], groups[:9], 9)])
 
 
+def test_one_photo_decides_nothing() -> None:
+    """Of fifty photos one differs: (49/50)^50 = 36 % of replicates miss it, so p is about .73 and never small."""
+    groups = np.arange(50)
+    base = np.zeros(50)
+    for at in (0, 17, 49):
+        one = base.copy()
+        one[at] = 1
+        found = paired_difference([MeanSample.of(one, groups, 50)], [MeanSample.of(base, groups, 50)])
+        assert found.p == pytest.approx(2 * (49 / 50) ** 50, abs=0.1)
+
+
 @settings(max_examples=20, deadline=None)
 @given(st.integers(0, 1000))
 def test_samples_survive_json(seed: int) -> None:
