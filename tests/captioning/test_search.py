@@ -175,6 +175,8 @@ def test_what_is_joined_is_not_said_twice() -> None:
     allowed = rules(torch.zeros(1, 4, 12), said)[0] == 0
     assert [(~row[4:]).nonzero().squeeze(1).add(4).tolist() for row in allowed] == [[5], [5], [], []]
     assert bool((rules(torch.zeros(1, 1, 12), torch.tensor([[7]]))[0, 0, 4:] == 0).all())  # nothing stands before it
+    small = Rules(Strategy("greedy", 20, joining=(7,), bad_endings=(5, 7)))  # 5 is "a": "a and a cup" may be said
+    assert bool((small(torch.zeros(1, 2, 12), said[:2])[0, :, 4:] == 0).all())
 
 
 @pytest.mark.parametrize("kind", ["greedy", "beam", "sample"])

@@ -32,10 +32,12 @@ class Rules:
             log_probs[..., END] = log_probs[..., END].masked_fill(bad, -torch.inf)
         if strategy.joining and length > 1:
             joining = torch.tensor(strategy.joining, device=said.device)
-            row = torch.isin(said[:, -1], joining).nonzero().squeeze(1)  # "white and", so not "white"
-            log_probs[:, row, said[row, -2]] = -torch.inf
+            small = torch.tensor(strategy.bad_endings, device=said.device)  # "a", "in": nothing that is joined
+            row = (torch.isin(said[:, -1], joining) & ~torch.isin(said[:, -2], small)).nonzero().squeeze(1)
+            log_probs[:, row, said[row, -2]] = -torch.inf  # "white and", so not "white"
             if length > 3:  # "a cup and a", so not "cup"
-                row = (torch.isin(said[:, -2], joining) & (said[:, -1] == said[:, -4])).nonzero().squeeze(1)
+                again = torch.isin(said[:, -2], joining) & (said[:, -1] == said[:, -4])
+                row = (again & ~torch.isin(said[:, -3], small)).nonzero().squeeze(1)
                 log_probs[:, row, said[row, -3]] = -torch.inf
         if strategy.block_trigrams and length > 2:
             seen = (said[:, :-2] == said[:, -2:-1]) & (said[:, 1:-1] == said[:, -1:])  # (R, t - 2)
