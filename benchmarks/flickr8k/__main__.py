@@ -22,7 +22,7 @@ from rich.console import Console
 from benchmarks.flickr8k import render, results
 from benchmarks.flickr8k.measure import measure
 from benchmarks.flickr8k.tables import TABLES, Row, Table
-from benchmarks.flickr8k.work import Worker, finished, run_folder, settings
+from benchmarks.flickr8k.work import Worker, ready, run_folder, settings
 from deixis.errors import DeixisError
 
 
@@ -83,7 +83,7 @@ def measured(tables: list[Table], rows: list[str] | None, seeds: list[int] | Non
     found = {
         (table.split, row.name, seed): (table, row, seed)
         for table, row, seed in wanted(tables, rows, seeds)
-        if has_result(table, row, seed) and (row.baseline is not None or finished(run_folder(row, seed)))
+        if has_result(table, row, seed) and ready(row, seed)
     }
     return list(found.values())
 
@@ -115,7 +115,7 @@ def state(table: Table, row: Row) -> str:
     words = []
     for seed in row.seeds:
         done = has_result(table, row, seed)
-        words.append(f"{seed}: {'measured' if done else 'trained' if finished(run_folder(row, seed)) else 'not run'}")
+        words.append(f"{seed}: {'measured' if done else 'trained' if ready(row, seed) else 'not run'}")
     return ", ".join(words)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from benchmarks.flickr8k.facts import class_frequency, f1_by_bin, iou_curve, regions_of
 from benchmarks.flickr8k.results import Result, fingerprint
 from benchmarks.flickr8k.tables import CAPTIONS, CLASSES, PRIOR, Row, Table
-from benchmarks.flickr8k.work import Worker, recipe_of, trained_for, validations
+from benchmarks.flickr8k.work import Worker, model_name, recipe_of, trained_for, validations
 from deixis.captioning.captioner import Captioner
 from deixis.data.open import open_dataset
 from deixis.errors import DeixisError
@@ -53,10 +53,11 @@ def measure_phrases(worker: Worker, row: Row, seed: int, path: Path, split: str)
         model: object = build_baseline(row.baseline, vocabulary, source.stores[0].class_names)
         steps, facts = 0, {}
     else:
-        loaded = load(str(path))
-        model, vocabulary, steps, run = loaded.model, loaded.vocabulary, loaded.config.step, Run(path)
+        loaded = load(model_name(row, seed))
+        model, vocabulary, steps = loaded.model, loaded.vocabulary, loaded.config.step
         examples, source = worker.photos(loaded.config.recipe, split)
-        facts = {"validations": validations(run), **last_losses(run)}
+        run = Run(path)
+        facts = {"validations": validations(run), **last_losses(run)} if run.exists else {}
     if not isinstance(model, WordGrounder):
         raise DeixisError(f"{path} holds a model that grounds no words: it cannot be a row of this table")
     answer_as(model, row)

@@ -41,11 +41,13 @@ class Worker:
 
     def run(self, row: Row, seed: int) -> Path:
         """Train a row with a seed and what it needs, or go on where it stopped, and return its folder."""
+        for name in row.joined:
+            self.run(ROWS[name], seed)
         for name in row.needs:
             self.run(ROWS[name], seed if any("{seed}" in part and name in part for part in row.overrides) else 1)
         recipe = recipe_of(row, seed)
         path = run_folder(row, seed)
-        if row.baseline is None and not finished(path):
+        if not ready(row, seed):
             data = self._reading(recipe.data)
             began = time.process_time()
             try:
@@ -89,6 +91,21 @@ def settings(row: Row, seed: int) -> list[str]:
 def run_folder(row: Row, seed: int) -> Path:
     """Return where this benchmark trains a row."""
     return cache_home() / "runs" / "flickr8k" / f"{row.trained}-s{seed}"
+
+
+def ready(row: Row, seed: int) -> bool:
+    """Whether nothing is left to train before a row can be measured."""
+    return row.baseline is not None or all(finished(folder) for folder in run_folders(row, seed))
+
+
+def model_name(row: Row, seed: int) -> str:
+    """Return what a user types to load a row's model: its run, or the runs that answer together."""
+    return "+".join(str(folder) for folder in run_folders(row, seed))
+
+
+def run_folders(row: Row, seed: int) -> list[Path]:
+    """Return the runs that a row answers with: its own, or those it joins."""
+    return [run_folder(ROWS[name], seed) for name in row.joined] or [run_folder(row, seed)]
 
 
 def finished(path: Path) -> bool:

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from benchmarks.flickr8k import __main__ as runner
-from benchmarks.flickr8k import render, results
+from benchmarks.flickr8k import render, results, work
 from benchmarks.flickr8k.results import Result
-from benchmarks.flickr8k.tables import TABLES, Row, Table
+from benchmarks.flickr8k.tables import ROWS, TABLES, Row, Table
 from benchmarks.flickr8k.work import recipe_of
 from deixis.errors import BadFileError, DeixisError
 
@@ -131,6 +131,20 @@ def test_test_has_results_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert "--table t`, test, mean" in text
     assert "| 10.0 |" in text
     assert "90.0" not in text
+
+
+def test_an_ensemble_waits_for_all_of_its_runs_and_is_named_by_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    row = ROWS["ensemble"]
+    done = {"infoground-none-s2"}
+    monkeypatch.setattr(work, "finished", lambda path: path.name in done)
+    assert not work.ready(row, 2)
+    done.add("reir-baseline-s2")
+    assert work.ready(row, 2)
+    assert not work.ready(row, 1)
+    assert [Path(name).name for name in work.model_name(row, 2).split("+")] == [
+        "infoground-none-s2",
+        "reir-baseline-s2",
+    ]
 
 
 def test_a_dry_run_prints_the_commands(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

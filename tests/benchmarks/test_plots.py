@@ -12,7 +12,7 @@ pytest.importorskip("matplotlib")
 
 from benchmarks.drawing import DARK, INK, picture
 from benchmarks.flickr8k import __main__ as runner
-from benchmarks.flickr8k import plots, results
+from benchmarks.flickr8k import plots, results, work
 from benchmarks.flickr8k.facts import AT_LEAST
 from benchmarks.flickr8k.results import Result
 from benchmarks.flickr8k.tables import ROWS, TABLES
@@ -121,6 +121,6 @@ def test_only_rows_whose_run_is_still_there_are_measured_again(tmp_path: Path, m
     monkeypatch.setattr(results, "FOLDER", tmp_path)
     for name in ("baseline-whole", "scan", "pos-scan-over-all"):
         results.save(phrases(name), tmp_path)
-    monkeypatch.setattr(runner, "finished", lambda path: path.name == "scan-s1")
+    monkeypatch.setattr(work, "finished", lambda path: path.name == "scan-s1")
     again = runner.measured([TABLES["grounding"], TABLES["scan"]], None, None)
     assert sorted((row.name, seed) for _, row, seed in again) == [("baseline-whole", 1), ("scan", 1)]
