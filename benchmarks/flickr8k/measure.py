@@ -61,14 +61,15 @@ def measure_phrases(worker: Worker, row: Row, seed: int, path: Path, split: str)
     if not isinstance(model, WordGrounder):
         raise DeixisError(f"{path} holds a model that grounds no words: it cannot be a row of this table")
     answer_as(model, row)
-    bare = model.answers
+    parts = [part for part in model.modules() if isinstance(part, WordGrounder)]  # itself, or an ensemble's members too
     samples: dict[str, dict[str, Any]] = {}
     by_type: dict[str, dict[str, dict[str, float]]] = {}
     counts: list[int] = []
     curves: dict[str, list[float]] = {}
     photos = ""
     for variant, exponent in (("bare", 0.0), ("prior", PRIOR)):
-        model.answers = replace(bare, objectness=exponent, regionness=0.0)
+        for part in parts:
+            part.answers = replace(part.answers, objectness=exponent, regionness=0.0)
         cases = phrase_cases(model, vocabulary, examples, source, batch=16)
         samples[variant] = {}
         curves[variant] = iou_curve(cases)
