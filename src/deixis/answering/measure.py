@@ -49,7 +49,11 @@ def evaluate_bundle(model: Deixis, dataset: str, options: EvaluationOptions) -> 
     _other_method(model, work, by_grounder)
     phrases = with_model(work, grounder)
     measure(phrases)
-    work.sections += phrases.sections
+    shown = {section.protocol for section in work.sections}
+    work.sections += [
+        replace(section, protocol=f"{section.protocol}, the grounder") if section.protocol in shown else section
+        for section in phrases.sections
+    ]
     work.notes += [note for note in phrases.notes if note not in work.notes]
     work.seconds |= phrases.seconds
     checked = check_section(model, work)
