@@ -198,7 +198,8 @@ class Deixis:
         weights, voted = generated.attention[:, 0, 0], generated.voted[:, 0, 0].unsqueeze(-1)  # (K, T, N), (K, T, 1)
         mean = (weights * voted).sum(0) / voted.sum(0).clamp(min=1)
         attention = mean[: len(caption.words)].float().cpu().numpy()
-        return Look(caption, seen[0].top(self.captioner.config.recipe.data.regions), attention)
+        data = self.captioner.config.recipe.data
+        return Look(caption, seen[0].top(data.regions, whole=data.whole_image), attention)
 
     def ground(
         self,
@@ -227,7 +228,7 @@ class Deixis:
         self, image: Seen, sentences: Sequence[Sentence], *, name: str | None = None
     ) -> list[GroundedPhrases]:
         """Find the phrases of sentences that are parsed already (``deixis.text.chunker``), in few passes."""
-        seen = self._seen([image])[0].top(self._judge_regions)
+        seen = self._judged(self._seen([image])[0])
         together = getattr(self._judge, "ground_all", None)
         with torch.inference_mode():
             answers: Sequence[GroundedPhrases] = (
@@ -290,11 +291,13 @@ class Deixis:
             raise DeixisError(f"beam should be at least 1, got {beam}")
         kind: Literal["greedy", "beam"] = "greedy" if beam == 1 else "beam"
         strategy = replace(self._fluent, kind=kind, width=beam)
-        batch = pad_regions(seen, names, max_regions=loaded.config.recipe.data.regions).to(self.device)
+        data, judge = loaded.config.recipe.data, self._judge_part.config.recipe.data
+        batch = pad_regions(seen, names, max_regions=data.regions, whole=data.whole_image).to(self.device)
         generated = loaded.model.generate(batch, strategy)
         chooser = self.chooser
         if chooser is not None and beam > 1:
-            generated = chooser(generated, pad_regions(seen, names, max_regions=self._judge_regions).to(self.device))
+            looked = pad_regions(seen, names, max_regions=judge.regions, whole=judge.whole_image)
+            generated = chooser(generated, looked.to(self.device))
         return generated, batch
 
     def _answers(self, generated: Generated, batch: RegionBatch, rank: int = 0) -> list[GroundedCaption]:
@@ -314,7 +317,7 @@ class Deixis:
             self.require_grounder()
         if method == "attention" and not check:
             return caption
-        regions = regions.top(self._judge_regions)
+        regions = self._judged(regions)
         if method == "grounder":
             caption = reground(caption, regions, self._judge, self.words)
         if check:
@@ -343,9 +346,10 @@ class Deixis:
         """The words that phrases are read with."""
         return self._judge_part.vocabulary
 
-    @property
-    def _judge_regions(self) -> int:
-        return self._judge_part.config.recipe.data.regions
+    def _judged(self, regions: Regions) -> Regions:
+        """Return the regions that phrases are looked for in."""
+        data = self._judge_part.config.recipe.data
+        return regions.top(data.regions, whole=data.whole_image)
 
 
 def _require_device(device: str) -> None:

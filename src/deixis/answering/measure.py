@@ -73,10 +73,9 @@ def _repoint(model: Deixis, work: Evaluation) -> Callable[[Sequence[GroundedCapt
     grounder = model.grounder
     assert grounder is not None
     judge, source = grounder.grounder(), with_model(work, grounder).source
-    store, fields, most = source.stores[0], source.fields, grounder.config.recipe.data.regions
 
     def repoint(captions: Sequence[GroundedCaption]) -> list[GroundedCaption]:
-        seen = (store.get(caption.image, fields).top(most) for caption in captions)
+        seen = (source.get(caption.image) for caption in captions)
         return [reground(*pair, judge, grounder.vocabulary) for pair in zip(captions, seen, strict=True)]
 
     return repoint

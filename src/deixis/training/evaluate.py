@@ -16,7 +16,7 @@ from deixis.captioning.answer import Pointing, grounded_captions
 from deixis.captioning.captioner import Captioner
 from deixis.captioning.distributed import DistributedAttention
 from deixis.captioning.strategy import Generated, Strategy
-from deixis.data.collate import RegionSource
+from deixis.data.collate import RegionSource, sizes_of
 from deixis.data.dataset import Dataset
 from deixis.data.open import open_dataset
 from deixis.errors import BadFileError, DeixisError, MissingExtraError
@@ -133,7 +133,7 @@ def prepare(loaded: LoadedModel, dataset: str, options: EvaluationOptions) -> Ev
     examples = examples[: options.limit]
     store = _regions(loaded, data, examples, options)
     missing = [example for example in examples if example.id not in store]
-    work = Evaluation(loaded, data, tuple(examples), _source(loaded, store), options)
+    work = Evaluation(loaded, data, tuple(examples), _source(loaded, store, examples), options)
     if missing:
         if len(missing) == len(examples):
             raise DeixisError(f"{store.path} holds the regions of none of the {len(examples)} images")
@@ -145,7 +145,7 @@ def prepare(loaded: LoadedModel, dataset: str, options: EvaluationOptions) -> Ev
 def with_model(work: Evaluation, loaded: LoadedModel) -> Evaluation:
     """Return the same images for another model, with nothing measured yet."""
     loaded.config.require(work.source.fingerprint, work.source.stores[0].path)
-    source = _source(loaded, work.source.stores[0])
+    source = _source(loaded, work.source.stores[0], work.examples)
     return Evaluation(loaded, work.dataset, work.examples, source, work.options)
 
 
@@ -182,14 +182,14 @@ def _regions(
     return regions_of(data, Settings(**known), [example.id for example in examples], device=options.device)
 
 
-def _source(loaded: LoadedModel, store: RegionStore) -> RegionSource:
+def _source(loaded: LoadedModel, store: RegionStore, examples: Sequence[Example]) -> RegionSource:
     recipe = loaded.config.recipe.data
     fields = [name for name in EVERYDAY if name in store.fields]
     for name, wanted in (("feature_map", recipe.maps), ("word_probs", recipe.word_probs)):
         if wanted and name not in store.fields:
             raise BadFileError(f"the model looks at {name}, which {store.path} does not hold: extract it again")
         fields += [name] if wanted else []
-    return RegionSource((store,), recipe.regions, tuple(fields))
+    return RegionSource((store,), recipe.regions, tuple(fields), recipe.whole_image, sizes_of(examples))
 
 
 def evaluate_captioner(work: Evaluation) -> None:
