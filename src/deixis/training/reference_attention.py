@@ -12,13 +12,13 @@ import torch
 from torch import Tensor
 
 from deixis.captioning.answer import Pointing, point, priors
-from deixis.captioning.captioner import Captioner
-from deixis.captioning.distributed import DistributedAttention
+from deixis.captioning.model.captioner import Captioner
+from deixis.captioning.model.distributed_attention import DistributedAttention
 from deixis.data.batch import Batch
 from deixis.data.collate import CaptionEncoder, RegionSource, collate, encode_example
 from deixis.grounding.base import WordGrounder
-from deixis.metrics.dataset_words import DatasetWords
-from deixis.metrics.object_words import AnnotatedAttention, PredictedWord
+from deixis.metrics.grounding.dataset_words import DatasetWords
+from deixis.metrics.grounding.object_words import AnnotatedAttention, PredictedWord
 from deixis.text.tokens import normal_word
 from deixis.text.vocabulary import Vocabulary
 from deixis.types import Example
