@@ -22,6 +22,7 @@ from deixis.data.locations import find
 from deixis.data.open import open_dataset
 from deixis.data.region_cache import regions_of
 from deixis.errors import BadFileError, DeixisError, MissingExtraError
+from deixis.evaluation.reference_attention import look_at_references
 from deixis.evaluation.retrieval import measure_retrieval
 from deixis.grounding.base import WordGrounder
 from deixis.metrics.captions.java import find_java, jar_folder
@@ -36,7 +37,6 @@ from deixis.models.registry import find_class
 from deixis.regions.extraction.tasks import Settings
 from deixis.regions.store.reader import EVERYDAY, RegionStore
 from deixis.training.recipe import DataRecipe
-from deixis.training.reference_attention import look_at_references
 from deixis.types import ClipSegment, Example, GroundedCaption
 from deixis.video import sample_times
 

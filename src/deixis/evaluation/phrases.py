@@ -16,6 +16,7 @@ from deixis.data.collate import CaptionEncoder, RegionSource, collate, encode_ex
 from deixis.data.parses import with_parses
 from deixis.data.sampler import split
 from deixis.errors import DeixisError
+from deixis.evaluation.reference_attention import look_at_references
 from deixis.grounding.base import LONGEST_SENTENCE, WordGrounder
 from deixis.grounding.infoground import InfoGround, content_words
 from deixis.metrics.grounding.dataset_words import DatasetWords, words_of_examples
@@ -28,7 +29,6 @@ from deixis.text.relations import RelationVocabulary
 from deixis.text.vocabulary import Vocabulary
 from deixis.training.dataset import TrainingData
 from deixis.training.recipe import ValidationRecipe
-from deixis.training.reference_attention import look_at_references
 from deixis.types import Box, Example, Phrase, Sentence
 
 if TYPE_CHECKING:

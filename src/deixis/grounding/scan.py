@@ -39,7 +39,7 @@ class ScanConfig:
     count in the mean of equation 8 alone; ``code`` the words that count, as the released program does."""
     attend_over: Literal["form", "counted", "all"] = "form"
     """The same for the attention that answers, where it should differ from training. Among the two or three nouns of a
-    caption it hides how much a region is like any of them (docs/grounding.md)."""
+    caption it hides how much a region is like any of them (docs/reports/grounding.md)."""
     pooling: Pooling = "mean"
     temperature: float = 9.0
     sharpness: float = 6.0
