@@ -178,7 +178,7 @@ def test_the_score_of_a_pair_is_the_papers(form: str) -> None:
     scores = []
     for caption, counted in enumerate(nouns):
         e, v = model.words(batch)[caption, :4], model.regions(batch.regions)[caption]
-        s = [[float(word @ region) for region in v] for word in e]
+        s = [[float((word @ region).detach()) for region in v] for word in e]
         over = range(4) if form == "paper" else counted
         relevances = []
         for t in counted:
