@@ -89,7 +89,7 @@ class FindsPhrases(ABC):
     def ground_sentences(
         self, image: Seen, sentences: Sequence[Sentence], *, name: str | None = None
     ) -> list[GroundedPhrases]:
-        """Find the phrases of sentences that are parsed already (``deixis.text.chunker``), in few passes."""
+        """Find the phrases of sentences that are parsed already (``deixis.text.rules.chunker``), in few passes."""
         seen = self._seen([image])[0].top(self._judge_regions)
         together = getattr(self._judge, "ground_all", None)
         with torch.inference_mode():

@@ -17,12 +17,12 @@ from typing import Any
 from PIL import Image
 
 from deixis.answering.photos import read_photo
+from deixis.atomic import write_json
 from deixis.errors import DeixisError
 from deixis.export.draw import Drawing, Line, Mark, colour_of, drawing_of, ink_on
 from deixis.export.page import small_photo
 from deixis.export.things import Answer
 from deixis.types import GroundedCaption
-from deixis.whole import write_json
 
 WIDTH = 640
 """The widest a photo is shown, in pixels of the screen."""
