@@ -236,13 +236,14 @@ def caption_examples(work: Evaluation, model: Captioner) -> list[GroundedCaption
     found: list[GroundedCaption] = []
     options = work.options
     branches = isinstance(model.decoder.attention, DistributedAttention)
+    pointing = model.pointing(options.pointing)
     for first in range(0, len(work.examples), options.batch):
         examples = work.examples[first : first + options.batch]
         regions = work.source.regions([example.id for example in examples]).to(options.device)
         generated = model.generate(regions, options.strategy)
         if work.choose is not None:
             generated = work.choose(generated, regions.ids)
-        answers = grounded_captions(generated, regions, work.loaded.vocabulary, options.pointing, branches=branches)
+        answers = grounded_captions(generated, regions, work.loaded.vocabulary, pointing, branches=branches)
         placed = zip(answers, examples, strict=True)
         found += [replace(_placed(answer, example), model=work.loaded.name) for answer, example in placed]
     return found

@@ -93,6 +93,7 @@ def input_sizes(store: RegionStore, vocabulary: Vocabulary) -> InputSizes:
         region_words=store.width("word_probs"),
         global_features=store.width("global_features"),
         feature_map=int(widths["feature_map"][-1]) if "feature_map" in widths else 0,
+        timeline=store.width("timeline"),
     )
 
 
