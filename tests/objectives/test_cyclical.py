@@ -86,8 +86,8 @@ def test_gradients_stop_at_the_first_pass(kind: str, make_captioner: Make, batch
         assert all(p.grad is not None and p.grad.abs().sum() > 0 for p in part.parameters()), part
     # the decoder's own attention was not used, but what it scores was
     attention = model.decoder.attention
-    assert attention.key.weight.grad.any()
-    assert all(p.grad is None or not p.grad.any() for p in (attention.score, attention.query.weight))
+    assert attention.key.weight.grad.any()  # type: ignore[operator,union-attr]
+    assert all(p.grad is None or not p.grad.any() for p in (attention.score, attention.query.weight))  # type: ignore[operator]
 
 
 def test_reconstruction_does_not_reach_keys_it_does_not_share(make_captioner: Make, batch: Batch) -> None:
@@ -103,8 +103,8 @@ def test_keys_of_branches_and_heads_are_shared(kind: str, make_captioner: Make, 
     encoded = model.encode(batch.regions)
     localized = objective.localize(model, encoded, batch, batch.words).regions
     asked = model.decoder.embedding(batch.words) @ objective.localizer.region.weight.T  # (C, T, A)
-    weight, bias = model.decoder.attention.key.weight, model.decoder.attention.key.bias
-    keys = (encoded.regions @ weight.T + bias)[..., : asked.shape[-1]][batch.image_of]  # of the first branch, or all
+    weight, bias = model.decoder.attention.key.weight, model.decoder.attention.key.bias  # type: ignore[union-attr]
+    keys = (encoded.regions @ weight.T + bias)[..., : asked.shape[-1]][batch.image_of]  # type: ignore[operator]  # of the first branch, or all
     z = (asked @ keys.transpose(1, 2)).masked_fill(~batch.regions.mask[batch.image_of].unsqueeze(1), -torch.inf)
     torch.testing.assert_close(localized, z.softmax(-1))
 
@@ -165,7 +165,7 @@ def test_map_cells_and_frames_are_localized_too(
     assert all(p.grad is not None and p.grad.abs().sum() > 0 for p in objective.parameters())
     attention = model.decoder.cell_attention
     assert attention is not None
-    assert attention.key.weight.grad.any()  # shared with the localizer
+    assert attention.key.weight.grad.any()  # type: ignore[operator,union-attr]  # shared with the localizer
     assert all(p.grad is None or not p.grad.any() for p in (attention.score, attention.query.weight))
 
 

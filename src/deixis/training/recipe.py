@@ -155,7 +155,6 @@ class ScheduleRecipe:
     warmup: int = 0
     """Optimizer steps over which the rate rises from 0."""
 
-
 @dataclass(frozen=True, slots=True)
 class ClipRecipe:
     """Gradient clipping: by the norm over all parameters, or each value to +-``at``."""

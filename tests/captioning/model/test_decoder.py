@@ -242,14 +242,14 @@ def test_regions_may_be_narrower_than_the_lstms(form: str, kind: str, batch: Bat
     assert encoded.regions.shape[-1] == encoded.cells.shape[-1] == 6  # type: ignore[union-attr]
     assert encoded.pooled.shape[-1] == (6 if form == "updown" else 16)
     decoded = model.decode(encoded, batch.words, batch.image_of)
-    decoded.cross_entropy(batch.words).sum().backward()
+    decoded.cross_entropy(batch.words).sum().backward()  # type: ignore[no-untyped-call]
     assert all(p.grad is not None for p in model.decoder.language_lstm.parameters())
     if kind == "soft":
         decoder, row = model.decoder, int(batch.image_of[0])
         word = decoder.embedding.weight[1]  # the beginning
         parts = [word, encoded.pooled[row], *([torch.zeros(16)] if form != "gvd" else [])]
         h, _ = decoder.attention_lstm(torch.cat(parts).unsqueeze(0))
-        z = torch.tanh(decoder.attention.query.weight @ h[0] + encoded.regions[row]) @ decoder.attention.score  # eq. 2
+        z = torch.tanh(decoder.attention.query.weight @ h[0] + encoded.regions[row]) @ decoder.attention.score  # type: ignore[operator]  # eq. 2
         weights = z.masked_fill(~batch.regions.mask[row], -torch.inf).softmax(0)
         torch.testing.assert_close(decoded.attention[0, 0, 0], weights)
     assert model.generate(batch.regions).words.shape[0] == len(batch.regions)

@@ -7,7 +7,7 @@ each layer-normalised, concatenated and projected to the width of the model. Eve
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 import torch
 import torch.nn.functional as F
@@ -43,7 +43,7 @@ class Encoded:
 
     def _each(self, change: Callable[[Tensor], Tensor]) -> Encoded:
         values = {item.name: getattr(self, item.name) for item in fields(self)}
-        return Encoded(**{name: None if value is None else change(value) for name, value in values.items()})
+        return replace(self, **{name: change(value) for name, value in values.items() if value is not None})
 
     def for_captions(self, image_of: Tensor | None, captions: int | None = None) -> Encoded:
         """Return images such that captions come in equal groups per image, in order; repeat them only if they do not.
