@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from deixis.errors import BadFileError, DeixisError
 from deixis.metrics.ngrams import ORDERS, NgramTable, ReferenceNgrams, Token, Tokens
+from deixis.reading.plain import read_json
 from deixis.whole import whole_file, write_json
 
 
@@ -103,7 +104,7 @@ def _check_head(path: Path, head: object) -> dict[str, object]:
 
 
 def _from_json(path: Path) -> DocumentFrequencies:
-    body = json.loads(path.read_text(encoding="utf-8"))
+    body = read_json(path)
     head = _check_head(path, body)
     number = head.get("tokens") == "int"
     ngrams: list[list[Token]] = [[int(w) if number else w for w in text.split(" ")] for text in body["ngrams"]]

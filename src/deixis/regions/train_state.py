@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from deixis.errors import BadFileError, BadRecipeError
+from deixis.errors import BadRecipeError
+from deixis.reading.plain import read_json_object
+from deixis.reading.tensors import load_tensors
 from deixis.whole import whole_file, write_json
 
 
@@ -24,10 +24,7 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
 
 def read_tensors(path: Path) -> dict[str, Tensor]:
     """Read a safetensors file, or say which one is damaged."""
-    try:
-        return load_file(path)
-    except (OSError, SafetensorError, ValueError) as error:
-        raise BadFileError(f"cannot read the weights {path}: {error}") from error
+    return load_tensors(path)
 
 
 def save_state(
@@ -65,7 +62,7 @@ def load_state(
     path = run / "state.safetensors"
     if not path.is_file():
         return 0
-    kept = json.loads((run / "settings.json").read_text()) if (run / "settings.json").is_file() else dict(settings)
+    kept = read_json_object(run / "settings.json") if (run / "settings.json").is_file() else dict(settings)
     changed = [name for name, value in settings.items() if kept.get(name) != value]
     if changed:
         raise BadRecipeError(
