@@ -12,10 +12,10 @@ from safetensors.torch import load_file, save_file
 import deixis
 from deixis.cli.main import main
 from deixis.errors import BadFileError, DeixisError
+from deixis.models.checkpoint import CONFIG, WEIGHTS
+from deixis.models.files import digest, write_json
 from deixis.reading.plain import read_json_object
 from deixis.training.average import average
-from deixis.training.checkpoint import CONFIG, WEIGHTS
-from deixis.training.files import digest, write_json
 
 PHOTO = Path(__file__).parents[2] / "examples" / "photos" / "coffee.jpg"
 

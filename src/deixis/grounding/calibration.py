@@ -17,10 +17,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from deixis.atomic import write_text
 from deixis.errors import BadFileError, DeixisError
 from deixis.geometry import iou_aligned
 from deixis.reading.plain import read_json_object
-from deixis.whole import write_text
 
 FILE = "calibration.json"
 FORMAT = 1

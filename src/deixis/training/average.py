@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from deixis.errors import BadFileError, DeixisError
+from deixis.models.checkpoint import CONFIG, VOCABULARY, WEIGHTS, load_config
+from deixis.models.files import digest, write_folder, write_json
 from deixis.reading.plain import read_json_object
 from deixis.reading.tensors import load_tensors
-from deixis.training.checkpoint import CONFIG, VOCABULARY, WEIGHTS, load_config
-from deixis.training.files import digest, write_folder, write_json
 
 
 def average(folders: Sequence[Path], target: Path) -> None:

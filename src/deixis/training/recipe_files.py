@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from deixis.errors import BadFileError, BadRecipeError
+from deixis.models.strict import to_dataclass, unknown_key
 from deixis.reading.plain import parse_yaml, read_yaml
 from deixis.training.recipe import About, Recipe
-from deixis.training.strict import to_dataclass, unknown_key
 
 _TOP = (*Recipe.__dataclass_fields__, "extends", "change", "sizes", "rows")
 MOST_EXTENDED = 20

@@ -16,9 +16,9 @@ from typing import IO, Any
 import yaml
 
 from deixis.errors import BadFileError, DeixisError
+from deixis.models.files import cannot_write, write_folder, write_json, write_text
 from deixis.reading.files import open_file
 from deixis.reading.plain import parse_json, read_json_object, read_yaml
-from deixis.training.files import cannot_write, write_folder, write_json, write_text
 from deixis.training.recipe import Recipe
 
 POINTERS, METRICS, RECIPE, SAMPLES = "checkpoints.json", "metrics.jsonl", "recipe.yaml", "samples.jsonl"

@@ -12,9 +12,9 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from deixis.errors import BadFileError
+from deixis.models.files import digest, write_json
 from deixis.reading.plain import read_json_object
 from deixis.reading.tensors import load_tensors
-from deixis.training.files import digest, write_json
 
 STATE_VERSION = 1
 TENSORS, FACTS = "state.safetensors", "state.json"
