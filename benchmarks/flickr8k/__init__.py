@@ -1,1 +1,1 @@
-"""The tables of the papers on Flickr8k's photos, one command each; see ``docs/results.md``."""
+"""The tables of the papers on Flickr8k's photos, one command each; see ``docs/reports/results.md``."""

@@ -1,4 +1,4 @@
-"""The plots of ``docs/results.md`` and ``docs/grounding.md``, drawn from the result files alone."""
+"""The plots of ``docs/reports/results.md`` and ``docs/reports/grounding.md``, drawn from the result files alone."""
 
 from __future__ import annotations
 

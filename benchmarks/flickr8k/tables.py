@@ -60,7 +60,7 @@ class Table:
     """The columns, as the result files name them."""
     compared: tuple[str, ...]
     """The metrics whose differences are shown."""
-    page: str = "docs/grounding.md"
+    page: str = "docs/reports/grounding.md"
     split: str = "val"
     """The photos it is measured on. Everything is chosen on val; test is measured when all is settled."""
 
@@ -381,7 +381,7 @@ CAPTIONING = Table(
     "POS-SCAN table 2 (val); Distributed tables 1 to 3 (test), against GVD",
     CAPTIONS,
     ("F1_all", "F1_loc", "CIDEr"),
-    page="docs/results.md",
+    page="docs/reports/results.md",
 )
 
 HEADLINE = replace(
@@ -469,7 +469,7 @@ TEST_GROUNDING = replace(
             "ensemble",
         )
     ),
-    page="docs/results.md",
+    page="docs/reports/results.md",
     split="test",
 )
 

@@ -14,11 +14,12 @@ from deixis.errors import DeixisError
 from deixis.regions.extraction.extract import extract
 from deixis.regions.extraction.tasks import Settings
 from deixis.regions.registry import build_extractor
+from deixis.training.recipe_files import recipe_path
 from deixis.training.run import Run
 
 pytestmark = pytest.mark.recipe
 
-BASELINE = Path(__file__).parents[2] / "recipes" / "captioning" / "baseline.yaml"
+BASELINE = recipe_path("captioning/baseline")
 TRAIN, VALIDATION = 24, 8
 
 

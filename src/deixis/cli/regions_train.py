@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def train(
-    recipe: Annotated[Path, typer.Argument(help="A recipe such as recipes/regions/lite.yaml.")],
+    recipe: Annotated[str, typer.Argument(help="regions/lite, or a YAML file of your own.")],
     output: Annotated[
         Path, typer.Option("-o", "--output", help="Run folder; the extractor comes to lie in its lite/.")
     ],
@@ -31,8 +31,9 @@ def train(
     from deixis.home import cache_home
     from deixis.regions.training.prepare import cache_name, prepare
     from deixis.regions.training.run import learn
+    from deixis.training.recipe_files import recipe_path
 
-    plan = read_recipe(recipe)
+    plan = read_recipe(recipe_path(recipe))
     photos = photos_of(plan)
     console = Console(stderr=True)
 

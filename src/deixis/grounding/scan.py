@@ -36,7 +36,7 @@ class ScanConfig:
     """``leaky-l2`` is the released code's."""
     attend_over: Literal["counted", "all"] = "counted"
     """Over which words the attention that answers is normalised: those that count, as in training, or all. Among the
-    two or three nouns of a caption it hides how much a region is like any of them (docs/grounding.md)."""
+    two or three nouns of a caption it hides how much a region is like any of them (docs/reports/grounding.md)."""
     pooling: Pooling = "mean"
     temperature: float = 9.0
     sharpness: float = 6.0

@@ -13,6 +13,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -97,21 +98,24 @@ def load_recipe(path: Path | str, overrides: Sequence[str] = ()) -> Recipe:
 def find_recipe(name: str) -> tuple[RecipeFile, str | None]:
     """Return the recipe file of a path, or of a short name such as ``captioning/baseline``, and its row after ``:``."""
     given, _, row = name.partition(":")
-    path = Path(given)
-    if not path.is_file():
-        known = {str(file.relative_to(folder).with_suffix("")): file for folder, file in shipped_recipes()}
-        wanted = given.removesuffix(".yaml").removeprefix("recipes/")
-        if wanted in known:
-            path = known[wanted]
-        elif known and path.suffix != ".yaml":
-            raise unknown_key(given, known, "recipes", "recipe")
-    return read_recipe(path), row or None
+    return read_recipe(recipe_path(given)), row or None
+
+
+def recipe_path(name: str) -> Path:
+    """Return the file of a recipe given by its path or by its short name."""
+    path = Path(name)
+    if path.is_file():
+        return path
+    known = {str(file.relative_to(folder).with_suffix("")): file for folder, file in shipped_recipes()}
+    short = name.removesuffix(".yaml").removeprefix("recipes/")
+    if short not in known and path.suffix != ".yaml":
+        raise unknown_key(name, known, "recipes", "recipe")
+    return known.get(short, path)
 
 
 def shipped_recipes() -> list[tuple[Path, Path]]:
-    """Return the recipe files that can be called by name: (folder, file), from the checkout and the working folder."""
-    here = Path(__file__).resolve()
-    folders = [here.parents[3] / "recipes", here.parents[1] / "recipes", Path.cwd() / "recipes"]
+    """Return the recipe files that can be called by name: (folder, file), from the package and the working folder."""
+    folders = [Path(str(resources.files("deixis"))) / "recipes", Path.cwd() / "recipes"]
     found: dict[Path, tuple[Path, Path]] = {}
     for folder in folders:
         if folder.is_dir():

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,9 +9,9 @@ from deixis.grounding.label_prior import LabelPriorConfig
 from deixis.grounding.reir.model import Reir, ReirConfig
 from deixis.models.registry import build
 from deixis.text.relations import RelationVocabulary
-from deixis.training.recipe_files import read_recipe
+from deixis.training.recipe_files import read_recipe, recipe_path
 
-FILE = read_recipe(Path(__file__).parents[3] / "recipes" / "grounding" / "reir.yaml")
+FILE = read_recipe(recipe_path("grounding/reir"))
 ROWS = [None, *FILE.rows]
 
 
