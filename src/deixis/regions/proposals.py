@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from deixis.regions.pyramid import STRIDES, Separable
-from deixis.regions.trunk import pointwise
+from deixis.regions.trunks.layers import pointwise
 
 KINDS = ("thing", "lying", "standing")
 THING, LYING, STANDING = range(3)
