@@ -21,7 +21,7 @@ from pathlib import Path
 import numpy as np
 import torch
 import torch.nn.functional as F
-from deixis.regions.network.trunk import imagenet_head, imagenet_trunk
+from deixis.regions.network.trunks.efficientnet import imagenet_head, imagenet_trunk
 from torch import Tensor
 
 from deixis import geometry

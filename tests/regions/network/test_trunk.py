@@ -7,10 +7,10 @@ import math
 import pytest
 import torch
 import torch.nn.functional as F
-from deixis.regions.network.trunk import BATCH_NORM_EPSILON, SameConv, Trunk, fold, folded_state, freeze_early
 from torch import nn
 
 from deixis.errors import BadFileError
+from deixis.regions.network.trunks.efficientnet import BATCH_NORM_EPSILON, SameConv, Trunk, fold, folded_state, freeze_early
 
 
 def test_folding_equals_convolution_then_batch_norm() -> None:
@@ -69,9 +69,9 @@ def test_imagenet_weights_know_a_dog(shared: object) -> None:
     from pathlib import Path
 
     import numpy as np
-    from deixis.regions.network.trunk import imagenet_head, imagenet_state, imagenet_trunk
 
     from deixis.images import load_image
+    from deixis.regions.network.trunks.efficientnet import imagenet_head, imagenet_state, imagenet_trunk
 
     folder = Path(str(shared)) / "data" / "flickr8k-entities"
     dogs = [

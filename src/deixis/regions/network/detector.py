@@ -11,8 +11,8 @@ from torch import Tensor, nn
 from deixis.regions.network.proposals import ProposalHead, cells_of, decode
 from deixis.regions.network.pyramid import Pyramid, Separable
 from deixis.regions.network.roi import roi_align
-from deixis.regions.trunks.layers import pointwise
-from deixis.regions.trunks.trunk import Trunk, build_trunk
+from deixis.regions.network.trunks.layers import pointwise
+from deixis.regions.network.trunks.trunk import Trunk, build_trunk
 
 GEOMETRY = 8  # numbers that say where a box lies and how large it is
 

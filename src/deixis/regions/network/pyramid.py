@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from deixis.regions.trunks.layers import pointwise
+from deixis.regions.network.trunks.layers import pointwise
 
 STRIDES = (8, 16, 32, 64)
 

@@ -24,8 +24,8 @@ from deixis.regions.training.words import (
     thing_gate,
     word_goal,
 )
-from deixis.regions.trunks.dinov2 import PATCH, WIDTH, DinoV2
-from deixis.regions.trunks.layers import pointwise
+from deixis.regions.network.trunks.dinov2 import PATCH, WIDTH, DinoV2
+from deixis.regions.network.trunks.layers import pointwise
 
 OWN, THINGS, REGIONS = 20, 12, 12  # boxes of each photo that are described: its own proposals, things, regions
 SAME, OTHER = 0.5, 0.3  # overlap with a thing from which on a box is that thing, and below which it is not

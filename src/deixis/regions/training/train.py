@@ -21,9 +21,9 @@ from deixis.regions.network.select import Ranking
 from deixis.regions.training.learner import Learner
 from deixis.regions.training.data import Corpus
 from deixis.regions.training.state import load_state, save_state
-from deixis.regions.trunks.dinov2 import DinoV2
-from deixis.regions.trunks.published import dinov2
-from deixis.regions.trunks.trunk import publish
+from deixis.regions.network.trunks.dinov2 import DinoV2
+from deixis.regions.network.trunks.published import dinov2
+from deixis.regions.network.trunks.trunk import publish
 
 Report = Callable[[dict[str, float]], None]
 

@@ -10,10 +10,10 @@ import torch
 from torch import Tensor, nn
 
 from deixis.errors import DeixisError
-from deixis.regions.trunks.dinov2 import DinoTrunk
-from deixis.regions.trunks.efficientnet import EfficientNetLite0, folded_state, imagenet_state
-from deixis.regions.trunks.published import dinov2, tinyvit
-from deixis.regions.trunks.tinyvit import TinyViT
+from deixis.regions.network.trunks.dinov2 import DinoTrunk
+from deixis.regions.network.trunks.efficientnet import EfficientNetLite0, folded_state, imagenet_state
+from deixis.regions.network.trunks.published import dinov2, tinyvit
+from deixis.regions.network.trunks.tinyvit import TinyViT
 
 
 class Trunk(Protocol):

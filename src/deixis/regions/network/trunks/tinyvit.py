@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from deixis.regions.trunks.layers import gelu, pointwise
+from deixis.regions.network.trunks.layers import gelu, pointwise
 
 WIDTHS = (64, 128, 160, 320)  # paper, section 4.1: embedded dimension of each stage of the 5M model
 DEPTHS = (2, 2, 6, 2)

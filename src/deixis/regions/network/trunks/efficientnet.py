@@ -14,7 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from deixis.errors import BadFileError, MissingExtraError
-from deixis.regions.trunks.layers import pointwise
+from deixis.regions.network.trunks.layers import pointwise
 
 # expansion, kernel, stride, channels out, repeats (EfficientNet-B0, table 1 of the paper)
 STAGES = (

@@ -6,8 +6,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from deixis.regions.trunks.layers import gelu
-from deixis.regions.trunks.tinyvit import MEAN, SPREAD
+from deixis.regions.network.trunks.layers import gelu
+from deixis.regions.network.trunks.tinyvit import MEAN, SPREAD
 
 PATCH, WIDTH, DEPTH, HEADS, POSITIONS = 14, 384, 12, 6, 37
 EPSILON = 1e-6

@@ -21,8 +21,8 @@ import torch
 from torch import Tensor
 
 from deixis.errors import BadFileError, MissingExtraError
-from deixis.regions.trunks.dinov2 import DEPTH, DinoV2
-from deixis.regions.trunks.tinyvit import DEPTHS, TinyViT
+from deixis.regions.network.trunks.dinov2 import DEPTH, DinoV2
+from deixis.regions.network.trunks.tinyvit import DEPTHS, TinyViT
 
 TINYVIT_FILE = "tiny_vit_5m_224_in22k_patch.onnx"
 TINYVIT_SHA256 = "c3f0b78603fbbab31bf4f26fc19988b5738cf9b0ed7bd962eab73e64b205ca68"
