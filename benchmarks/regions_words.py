@@ -21,7 +21,6 @@ from pathlib import Path
 import numpy as np
 import torch
 import torch.nn.functional as F
-from deixis.regions.network.trunks.efficientnet import imagenet_head, imagenet_trunk
 from torch import Tensor
 
 from deixis import geometry
@@ -31,6 +30,7 @@ from deixis.regions.lite import LiteExtractor
 from deixis.regions.network.caption_words import load_tagger, nouns_and_adjectives
 from deixis.regions.network.resize import fit
 from deixis.regions.network.roi import roi_align
+from deixis.regions.network.trunks.efficientnet import imagenet_head, imagenet_trunk
 from deixis.regions.training.words import WHOLE_REGION, WHOLE_THING, contrast, log_priors, pool_over_regions, thing_gate
 from deixis.types import Example, ImageFile, Regions
 

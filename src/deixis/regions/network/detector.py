@@ -12,7 +12,7 @@ from deixis.regions.network.proposals import ProposalHead, cells_of, decode
 from deixis.regions.network.pyramid import Pyramid, Separable
 from deixis.regions.network.roi import roi_align
 from deixis.regions.network.trunks.layers import pointwise
-from deixis.regions.network.trunks.trunk import Trunk, build_trunk
+from deixis.regions.network.trunks.trunk import build_trunk
 
 GEOMETRY = 8  # numbers that say where a box lies and how large it is
 
@@ -86,7 +86,7 @@ class LiteNetwork(nn.Module):
     def __init__(self, shape: LiteShape | None = None) -> None:
         super().__init__()
         self.shape = shape or LiteShape()
-        self.trunk: Trunk = build_trunk(self.shape.trunk)
+        self.trunk = build_trunk(self.shape.trunk)
         channels = self.trunk.channels
         self.pyramid = Pyramid(self.shape.pyramid, channels)
         self.proposals = ProposalHead(self.shape.pyramid, self.shape.depth)

@@ -171,7 +171,8 @@ def _tinted(pixels: Tensor, generator: torch.Generator) -> Tensor:
     """Vary brightness, contrast and colour a little."""
     light, shift, *colours = torch.rand(5, generator=generator) - 0.5
     gain = (1 + 0.3 * light) * (1 + 0.1 * torch.stack(colours))[:, None, None]
-    return (pixels * gain + 30 * shift).clamp(0, 255)
+    tinted: Tensor = (pixels * gain + 30 * shift).clamp(0, 255)
+    return tinted
 
 
 def seen_through(boxes: Tensor, crop: Sequence[float], mirrored: bool) -> tuple[Tensor, Tensor]:

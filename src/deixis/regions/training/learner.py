@@ -13,6 +13,8 @@ from deixis.regions.network.detector import Dense, LiteNetwork, LiteShape
 from deixis.regions.network.proposals import cells_of
 from deixis.regions.network.roi import roi_align
 from deixis.regions.network.select import Ranking, select
+from deixis.regions.network.trunks.dinov2 import PATCH, WIDTH, DinoV2
+from deixis.regions.network.trunks.layers import pointwise
 from deixis.regions.training.data import Photos
 from deixis.regions.training.targets import proposal_losses, targets_of
 from deixis.regions.training.words import (
@@ -24,8 +26,6 @@ from deixis.regions.training.words import (
     thing_gate,
     word_goal,
 )
-from deixis.regions.network.trunks.dinov2 import PATCH, WIDTH, DinoV2
-from deixis.regions.network.trunks.layers import pointwise
 
 OWN, THINGS, REGIONS = 20, 12, 12  # boxes of each photo that are described: its own proposals, things, regions
 SAME, OTHER = 0.5, 0.3  # overlap with a thing from which on a box is that thing, and below which it is not
@@ -47,6 +47,8 @@ class Described:
 
 class Learner(nn.Module):
     """The network and what only training needs: heads that read words off the whole photo and predict the teacher."""
+
+    gate: Tensor  # (W,)
 
     def __init__(self, shape: LiteShape, words: list[str], ranking: Ranking) -> None:
         super().__init__()
@@ -105,7 +107,7 @@ class Learner(nn.Module):
         pooled = []
         for row in range(batch):
             mine = described.image_of == row
-            priors = log_priors(described.things[mine], described.regions[mine], self.gate)  # type: ignore[arg-type]
+            priors = log_priors(described.things[mine], described.regions[mine], self.gate)
             pooled.append(pool_over_regions(words[mine][None], priors[None])[0])
         captioned = photos.captioned
         said, goal = torch.stack(pooled)[captioned], word_goal(photos.words)[captioned]

@@ -196,7 +196,7 @@ def _assemble(photos: Sequence[Photo], folder: Path, boxes: Path | None, progres
         "region": Ragged.of([regions.get(photo.key, nothing) for photo in photos], 5),
         "word": Ragged.of(_said(folder), 2),
     }
-    arrays = {f"{name}s": rows.values for name, rows in ragged.items()}
+    arrays: dict[str, Any] = {f"{name}s": rows.values for name, rows in ragged.items()}
     arrays |= {f"{name}_ends": rows.ends for name, rows in ragged.items()}
     arrays["sizes"] = np.array(sizes)
     arrays["segmented"] = np.array([photo.key in regions for photo in photos])

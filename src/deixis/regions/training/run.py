@@ -57,7 +57,7 @@ def learn(
 ) -> Path:
     """Train from a prepared cache in the folder `run`, going on where a killed run stopped; give the extractor.
 
-    With `stop_after` the run ends after so many steps, as a kill would end it, and what it has learnt so far is written.
+    With `stop_after` the run ends after so many steps, as a kill would end it; what it has learnt so far is written.
     """
     run.mkdir(parents=True, exist_ok=True)
     if recipe.processes > 1:

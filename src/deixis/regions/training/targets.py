@@ -26,7 +26,7 @@ class Targets:
 
 
 def assign(boxes: Tensor, scores: Tensor, cells: Cells) -> Tensor:
-    """How much each cell (A) may claim each box (R): 0 for not at all, else nearest in place and size, best score first.
+    """How much each cell may claim each box, (A, R): nearest in place and size, best score first; 0 for not at all.
 
     A box belongs to the cells around its centre at the levels that suit its size.
     """

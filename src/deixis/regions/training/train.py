@@ -11,19 +11,21 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
 
 import torch
 import torch.distributed as dist
 from torch import nn
 
+from deixis.errors import BadRecipeError
 from deixis.regions.network.detector import LiteShape
 from deixis.regions.network.select import Ranking
-from deixis.regions.training.learner import Learner
-from deixis.regions.training.data import Corpus
-from deixis.regions.training.state import load_state, save_state
 from deixis.regions.network.trunks.dinov2 import DinoV2
 from deixis.regions.network.trunks.published import dinov2
 from deixis.regions.network.trunks.trunk import publish
+from deixis.regions.training.data import Corpus
+from deixis.regions.training.learner import Learner
+from deixis.regions.training.state import kept_settings, load_state, save_state
 
 Report = Callable[[dict[str, float]], None]
 
@@ -80,9 +82,20 @@ class Schedule:
         return 0.02 + 0.98 * min(1.0, left)
 
 
+def _same_until_now(schedule: Schedule, kept: Mapping[str, Any] | None, step: int) -> None:
+    """Let a run be made longer or shorter only while its rate is still level, so that it equals one begun so."""
+    before = schedule.steps if kept is None else int(kept["steps"])
+    level = (1 - schedule.cool_down) * min(before, schedule.steps)
+    if before != schedule.steps and step > level:
+        raise BadRecipeError(
+            f"the run was begun for {before} steps and its rate has been falling since step {level:.0f}: "
+            f"it cannot be made {schedule.steps} steps long at step {step}"
+        )
+
+
 def optimizer_for(learner: Learner, schedule: Schedule) -> torch.optim.AdamW:
     """AdamW with a smaller rate for what the trunk has learnt already."""
-    trunk = list(learner.network.trunk.parameters())  # type: ignore[attr-defined]
+    trunk = list(learner.network.trunk.parameters())
     known = {id(p) for p in trunk}
     rest = [p for p in learner.parameters() if id(p) not in known]
     groups = [{"params": trunk, "base": schedule.trunk_rate}, {"params": rest, "base": schedule.rate}]
@@ -119,12 +132,13 @@ def train(
     """Train (or go on training) and return the file of averaged weights; `weights` holds the published ones."""
     torch.manual_seed(schedule.seed)
     learner = Learner(shape, corpus.word_names, ranking)
-    publish(learner.network.trunk, shape.trunk, weights)  # type: ignore[arg-type]
+    publish(learner.network.trunk, shape.trunk, weights)
     learner = learner.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     teacher = dinov2(weights).eval().requires_grad_(False) if schedule.teach_every else None
     optimizer = optimizer_for(learner, schedule)
     average = {name: value.detach().clone() for name, value in learner.state_dict().items()}
-    start = load_state(run, asdict(schedule), learner, optimizer, average)
+    start = load_state(run, asdict(schedule), learner, optimizer, average, may_change=("steps",))
+    _same_until_now(schedule, kept_settings(run), start)
     began, seen = time.monotonic(), 0
     totals: dict[str, list[float]] = {}
     last = min(schedule.steps, stop_after or schedule.steps)

@@ -1,4 +1,4 @@
-"""DINOv2 ViT-S/14 (Oquab et al., TMLR 2024) in plain torch: a dense teacher for the trunk, and a trunk to compare with."""
+"""DINOv2 ViT-S/14 (Oquab et al., TMLR 2024) in plain torch: a dense teacher, and a trunk to compare with."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from deixis.regions.network.trunks.layers import gelu
-from deixis.regions.network.trunks.tinyvit import MEAN, SPREAD
+from deixis.regions.network.trunks.layers import MEAN, SPREAD, Trunk, gelu
 
 PATCH, WIDTH, DEPTH, HEADS, POSITIONS = 14, 384, 12, 6, 37
 EPSILON = 1e-6
@@ -33,11 +32,15 @@ class Block(nn.Module):
         mixed = self.qkv(self.norm1(x)).view(batch, length, 3, HEADS, WIDTH // HEADS).permute(2, 0, 3, 1, 4)
         seen = F.scaled_dot_product_attention(*mixed.unbind(0)).transpose(1, 2).reshape(batch, length, WIDTH)
         x = x + self.scale1 * self.project(seen)
-        return x + self.scale2 * self.narrow(gelu(self.expand(self.norm2(x))))
+        refined: Tensor = x + self.scale2 * self.narrow(gelu(self.expand(self.norm2(x))))
+        return refined
 
 
 class DinoV2(nn.Module):
     """Pixels to one token of 384 numbers for every patch of 14 x 14 pixels."""
+
+    mean: Tensor
+    spread: Tensor
 
     def __init__(self) -> None:
         super().__init__()
@@ -50,7 +53,7 @@ class DinoV2(nn.Module):
         self.register_buffer("spread", torch.tensor(SPREAD).view(3, 1, 1), persistent=False)
 
     def forward(self, pixels: Tensor) -> tuple[Tensor, Tensor]:
-        """Take pixels 0-255 (B, 3, H, W), sides multiples of 14; give the class token (B, 384) and a map (B, 384, h, w)."""
+        """Give the class token (B, 384) and a map (B, 384, h, w); pixels 0-255 (B, 3, H, W), sides multiples of 14."""
         patches = self.embed((pixels - self.mean) / self.spread)  # (B, 384, h, w)
         high, wide = patches.shape[-2:]
         places = self.positions.view(1, POSITIONS, POSITIONS, WIDTH).permute(0, 3, 1, 2)
@@ -64,8 +67,8 @@ class DinoV2(nn.Module):
         return x[:, 0], x[:, 1:].transpose(1, 2).unflatten(2, (high, wide))
 
 
-class DinoTrunk(nn.Module):
-    """DINOv2 as a trunk: its one map serves for three, enlarged and reduced; to compare with, it is too slow to ship."""
+class DinoTrunk(Trunk):
+    """DINOv2 as a trunk: its one map serves for three, enlarged and reduced. Too slow to ship; to compare with."""
 
     channels = (WIDTH, WIDTH, WIDTH)
     stride = 16

@@ -14,7 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from deixis.errors import BadFileError, MissingExtraError
-from deixis.regions.network.trunks.layers import pointwise
+from deixis.regions.network.trunks.layers import Trunk, pointwise
 
 # expansion, kernel, stride, channels out, repeats (EfficientNet-B0, table 1 of the paper)
 STAGES = (
@@ -80,7 +80,7 @@ class InvertedResidual(nn.Module):
         return x + out if self.shortcut else out
 
 
-class EfficientNetLite0(nn.Module):
+class EfficientNetLite0(Trunk):
     """Maps at strides 8, 16 and 32 of an RGB image whose sides are multiples of 32."""
 
     channels = LEVEL_CHANNELS

@@ -126,7 +126,10 @@ def dinov2_state(given: dict[str, Tensor]) -> dict[str, Tensor]:
     for block in range(DEPTH):
         ours, theirs = f"blocks.{block}", f"model.blocks.{block}"
         for part, name in named.items():
-            state[f"{ours}.{part}.weight"], state[f"{ours}.{part}.bias"] = next(products), given[f"{theirs}.{name}.bias"]
+            state[f"{ours}.{part}.weight"], state[f"{ours}.{part}.bias"] = (
+                next(products),
+                given[f"{theirs}.{name}.bias"],
+            )
         for number in (1, 2):
             state[f"{ours}.scale{number}"] = given[f"{theirs}.ls{number}.gamma"]
             for part in ("weight", "bias"):

@@ -12,14 +12,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from deixis.regions.network.trunks.layers import gelu, pointwise
+from deixis.regions.network.trunks.layers import MEAN, SPREAD, Trunk, gelu, pointwise
 
 WIDTHS = (64, 128, 160, 320)  # paper, section 4.1: embedded dimension of each stage of the 5M model
 DEPTHS = (2, 2, 6, 2)
 WINDOWS = (7, 7, 14, 7)
 HEAD_WIDTH = 32
 EXPANSION = 4
-MEAN, SPREAD = (123.675, 116.28, 103.53), (58.395, 57.12, 57.375)  # ImageNet's, for pixels 0-255
 
 
 class InvertedBlock(nn.Module):
@@ -101,8 +100,8 @@ class WindowBlock(nn.Module):
         """Refine a map, (B, width, H, W) -> the same."""
         x = x + self._attend(x)
         x = self.filter(x).permute(0, 2, 3, 1)  # (B, H, W, width)
-        x = x + self.project(gelu(self.expand(self.norm(x))))
-        return x.permute(0, 3, 1, 2)
+        refined: Tensor = x + self.project(gelu(self.expand(self.norm(x))))
+        return refined.permute(0, 3, 1, 2)
 
     def _attend(self, x: Tensor) -> Tensor:
         batch, width, high, wide = x.shape
@@ -115,13 +114,16 @@ class WindowBlock(nn.Module):
         out = self.attention(cells.reshape(-1, rows * columns, width), rows, columns)
         out = out.view(batch, down, across, rows, columns, width).transpose(2, 3)
         out = out.reshape(batch, down * rows, across * columns, width)[:, :high, :wide]
-        return out.permute(0, 3, 1, 2)
+        placed: Tensor = out.permute(0, 3, 1, 2)
+        return placed
 
 
-class TinyViT(nn.Module):
+class TinyViT(Trunk):
     """Pixels to maps at strides 8, 16 and 32."""
 
-    channels = WIDTHS[1:]
+    channels = (WIDTHS[1], WIDTHS[2], WIDTHS[3])
+    mean: Tensor
+    spread: Tensor
 
     def __init__(self) -> None:
         super().__init__()
@@ -144,7 +146,7 @@ class TinyViT(nn.Module):
         return levels[1], levels[2], levels[3]
 
     def let_learn(self, anything: bool) -> None:
-        """Let the stages from stride 8 on learn; what comes before sees edges, holds 2 % of the weights and costs most."""
+        """Let the stages from stride 8 on learn: what comes before holds 2 % of the weights and costs most."""
         self.requires_grad_(anything)
         for early in (self.first, self.second, self.stages[0]):
             early.requires_grad_(False)

@@ -4,38 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Protocol
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from deixis.errors import DeixisError
 from deixis.regions.network.trunks.dinov2 import DinoTrunk
 from deixis.regions.network.trunks.efficientnet import EfficientNetLite0, folded_state, imagenet_state
+from deixis.regions.network.trunks.layers import Trunk
 from deixis.regions.network.trunks.published import dinov2, tinyvit
 from deixis.regions.network.trunks.tinyvit import TinyViT
 
-
-class Trunk(Protocol):
-    """What the rest of the network asks of a trunk."""
-
-    channels: tuple[int, int, int]
-
-    def __call__(self, pixels: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Turn pixels 0-255 (B, 3, H, W), sides multiples of 32, into maps at strides 8, 16 and 32."""
-
-    def let_learn(self, anything: bool) -> None:
-        """Freeze everything, or all but what pays for learning."""
-
-
-TRUNKS: dict[str, Callable[[], nn.Module]] = {
+TRUNKS: dict[str, Callable[[], Trunk]] = {
     "efficientnet-lite0": EfficientNetLite0,
     "tinyvit-5m": TinyViT,
     "dinov2-s": DinoTrunk,
 }
 
 
-def build_trunk(name: str) -> nn.Module:
+def build_trunk(name: str) -> Trunk:
     """An untaught trunk."""
     if name not in TRUNKS:
         raise DeixisError(f"unknown trunk {name!r}; known: {', '.join(TRUNKS)}")
@@ -51,7 +38,7 @@ def published_state(name: str, weights: Path) -> dict[str, Tensor]:
     return {f"network.{key}": value for key, value in dinov2(weights).state_dict().items()}
 
 
-def publish(trunk: nn.Module, name: str, weights: Path) -> nn.Module:
+def publish(trunk: Trunk, name: str, weights: Path) -> Trunk:
     """Fill a trunk with its published weights."""
     trunk.load_state_dict(published_state(name, weights))
     return trunk.to(memory_format=torch.channels_last)  # type: ignore[call-overload,no-any-return]
