@@ -110,7 +110,8 @@ def test_published_weights_give_what_the_published_graphs_give() -> None:
         return torch.from_numpy(session.run([output], {"input": given})[0])
 
     trunk, seen = tinyvit(WEIGHTS).eval(), []
-    trunk.stages[3][2].filter.register_forward_hook(lambda *call: seen.append(call[2]))
+    last = trunk.get_submodule("stages.3.2.filter")
+    last.register_forward_hook(lambda *call: seen.append(call[2]))
     with torch.inference_mode():
         trunk(pixels)
     name = "/model/stages_3/blocks/blocks.1/local_conv/conv/Conv_output_0"
