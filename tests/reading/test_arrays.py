@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from deixis.errors import BadFileError
-from deixis.reading.arrays import load_npy, load_npz
+from deixis.reading.arrays import Array, load_npy, load_npz
 from tests.reading.attacks import npy_that_claims, npz_of_zeros, zip_of
 
 
@@ -18,7 +18,7 @@ from tests.reading.attacks import npy_that_claims, npz_of_zeros, zip_of
     [np.arange(12.0).reshape(3, 4), np.asfortranarray(np.arange(6).reshape(2, 3)), np.zeros((0, 4)), np.array(5),
      np.array(["a", "bc"]), np.arange(4, dtype=">i2"), np.array([True, False])],
 )  # fmt: skip
-def test_arrays_come_back(array: np.ndarray, tmp_path: Path) -> None:  # type: ignore[type-arg]
+def test_arrays_come_back(array: Array, tmp_path: Path) -> None:
     np.save(tmp_path / "a.npy", array)
     np.savez(tmp_path / "a.npz", one=array)
     np.savez_compressed(tmp_path / "b.npz", one=array)

@@ -31,8 +31,8 @@ def test_json_that_cannot_be_read_is_placed(text: str | bytes, says: str) -> Non
 
 @pytest.mark.parametrize(
     "text",
-    ["a: 2001-13-45", "a: !!bool maybe", "a: " + "[" * 5000, "? [a, b]\n: c", "a: !!python/object:os.system {}", "a: *b",
-     "a: 1\na: 2", "\0", "a: &a [*a]", "--- a\n--- b", "a: !!timestamp x", "!!set [a]", "a: !!int 0x"],
+    ["a: 2001-13-45", "a: !!bool maybe", "a: " + "[" * 5000, "? [a, b]\n: c", "a: !!python/object:os.system {}",
+     "a: *b", "a: 1\na: 2", "\0", "a: &a [*a]", "--- a\n--- b", "a: !!timestamp x", "!!set [a]", "a: !!int 0x"],
 )  # fmt: skip
 def test_yaml_that_cannot_be_read_is_named(text: str) -> None:
     with pytest.raises(BadFileError, match="here is not YAML"):
@@ -78,7 +78,7 @@ def test_values_of_another_kind_are_named(check: object, good: object, bad: list
     assert callable(check)
     assert check(good, "here") == good
     for value in bad:
-        with pytest.raises(BadFileError, match="^here"):
+        with pytest.raises(BadFileError, match=r"^here"):
             check(value, "here")
 
 

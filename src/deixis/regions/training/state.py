@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Container, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,6 @@ from torch import Tensor, nn
 
 from deixis.atomic import whole_file, write_json
 from deixis.errors import BadRecipeError
-from deixis.reading.plain import read_json_object
 from deixis.reading.tensors import load_tensors
 
 
@@ -51,19 +51,29 @@ def save_state(
     write_json(run / "settings.json", dict(settings))
 
 
+def kept_settings(run: Path) -> dict[str, Any] | None:
+    """The settings a run was begun with, as JSON has them; None for a fresh run."""
+    path = run / "settings.json"
+    if not path.is_file():
+        return None
+    settings: dict[str, Any] = json.loads(path.read_text())
+    return settings
+
+
 def load_state(
     run: Path,
     settings: Mapping[str, Any],
     module: nn.Module,
     optimizer: torch.optim.Optimizer,
     average: dict[str, Tensor],
+    may_change: Container[str] = (),
 ) -> int:
     """Put back what :func:`save_state` kept and return the step to go on from; 0 for a fresh run."""
     path = run / "state.safetensors"
     if not path.is_file():
         return 0
-    kept = read_json_object(run / "settings.json") if (run / "settings.json").is_file() else dict(settings)
-    changed = [name for name, value in settings.items() if kept.get(name) != value]
+    kept, now = kept_settings(run) or dict(settings), json.loads(json.dumps(dict(settings)))
+    changed = [name for name, value in now.items() if kept.get(name) != value and name not in may_change]
     if changed:
         raise BadRecipeError(
             f"{run} was begun with other settings ({', '.join(changed)}): resume with the same, or use another folder"
