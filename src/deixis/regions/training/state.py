@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from deixis.atomic import whole_file, write_json
 from deixis.errors import BadRecipeError
+from deixis.reading.plain import read_json_object
 from deixis.reading.tensors import load_tensors
 
 
@@ -54,10 +55,7 @@ def save_state(
 def kept_settings(run: Path) -> dict[str, Any] | None:
     """The settings a run was begun with, as JSON has them; None for a fresh run."""
     path = run / "settings.json"
-    if not path.is_file():
-        return None
-    settings: dict[str, Any] = json.loads(path.read_text())
-    return settings
+    return read_json_object(path) if path.is_file() else None
 
 
 def load_state(
