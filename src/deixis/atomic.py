@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+from deixis.errors import DeixisError
 
 
 @contextmanager
@@ -25,6 +29,26 @@ def whole_file(path: str | Path) -> Iterator[Path]:
         partial.replace(path)
     finally:
         partial.unlink(missing_ok=True)
+
+
+@contextmanager
+def whole_folder(folder: Path, what: str) -> Iterator[Path]:
+    """Give a temporary folder to fill; it becomes ``folder`` when the block ends well.
+
+    ``folder`` must not exist yet, or be empty: ``what`` (such as "the clips") says for whom a new one is wanted.
+    """
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise DeixisError(f"{folder} exists already: give {what} a folder of their own")
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    work = Path(tempfile.mkdtemp(prefix=f".{folder.name}.part", dir=folder.parent))
+    try:
+        yield work
+        if folder.exists():
+            folder.rmdir()
+        work.rename(folder)
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+    folder.chmod(0o755)
 
 
 def write_text(path: str | Path, text: str) -> None:

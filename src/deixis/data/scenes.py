@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import json
 import random
-import shutil
-import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from PIL import Image, ImageDraw
 
+from deixis.atomic import whole_folder
 from deixis.errors import DeixisError
 
 SIZE = (320, 240)
@@ -46,9 +45,8 @@ Box = tuple[int, int, int, int]
 
 @dataclass(frozen=True, slots=True)
 class Thing:
-    """Something in a scene: its noun, its phrase, its box, and the phrase and box of what it wears, if anything."""
+    """Something in a scene: the phrase that names it, its box, and the phrase and box of what it wears, if anything."""
 
-    noun: str
     phrase: str
     box: Box
     wears: tuple[str, Box] | None = None
@@ -67,19 +65,8 @@ def make_scenes(folder: Path, counts: Mapping[str, int], seed: int = 0) -> int:
             raise DeixisError(f"scenes are drawn for {', '.join(SPLITS)}, not {split!r}")
         if count < 1:
             raise DeixisError(f"{split} should have at least one scene, not {count}")
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise DeixisError(f"{folder} exists already: give the scenes a folder of their own")
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    work = Path(tempfile.mkdtemp(prefix=f".{folder.name}.part", dir=folder.parent))
-    try:
-        boxed = sum(_write_split(work / split, split, count, seed) for split, count in counts.items())
-        if folder.exists():
-            folder.rmdir()
-        work.rename(folder)
-    finally:
-        shutil.rmtree(work, ignore_errors=True)
-    folder.chmod(0o755)
-    return boxed
+    with whole_folder(folder, "the scenes") as work:
+        return sum(_write_split(work / split, split, count, seed) for split, count in counts.items())
 
 
 def _write_split(folder: Path, split: str, count: int, seed: int) -> int:
@@ -156,7 +143,7 @@ def _person(noun: str) -> Callable[[ImageDraw.ImageDraw, random.Random, int], Th
             draw.rectangle((x + side * 22 - 4, shirt[1] + 4, x + side * 22 + 4, shirt[3] - 6), fill=SKIN)
         draw.rectangle(shirt, fill=colour)
         draw.ellipse((x - head // 2, top, x + head // 2, top + head), fill=SKIN)
-        return Thing(noun, f"a {noun}", (x - 26, top, x + 27, foot + 1), (f"a {name} shirt", _open(shirt)))
+        return Thing(f"a {noun}", (x - 26, top, x + 27, foot + 1), (f"a {name} shirt", _open(shirt)))
 
     return person
 
@@ -171,7 +158,7 @@ def _dog(draw: ImageDraw.ImageDraw, rng: random.Random, x: int) -> Thing:
     draw.line((x - long + 4, top + 24, x - long - 8, top + 8), fill=colour, width=5)  # tail
     for leg in (-long + 12, -long + 26, long - 34, long - 20):
         draw.rectangle((x + leg - 4, foot - 22, x + leg + 4, foot), fill=colour)
-    return Thing("dog", f"a {name} dog", (x - long - 10, top - 8, x + long + 9, foot + 1))
+    return Thing(f"a {name} dog", (x - long - 10, top - 8, x + long + 9, foot + 1))
 
 
 def _ball(draw: ImageDraw.ImageDraw, rng: random.Random, x: int) -> Thing:
@@ -179,7 +166,7 @@ def _ball(draw: ImageDraw.ImageDraw, rng: random.Random, x: int) -> Thing:
     radius, foot = rng.randrange(14, 26), rng.randrange(190, 230)
     box = (x - radius, foot - 2 * radius, x + radius, foot)
     draw.ellipse(box, fill=colour, outline=(60, 60, 60), width=2)
-    return Thing("ball", f"{_article(name)} {name} ball", _open(box))
+    return Thing(f"{_article(name)} {name} ball", _open(box))
 
 
 def _car(draw: ImageDraw.ImageDraw, rng: random.Random, x: int) -> Thing:
@@ -190,14 +177,14 @@ def _car(draw: ImageDraw.ImageDraw, rng: random.Random, x: int) -> Thing:
     draw.rectangle((x - 18, foot - 52, x + 16, foot - 36), fill=(200, 226, 240))
     for wheel in (-28, 28):
         draw.ellipse((x + wheel - 11, foot - 22, x + wheel + 11, foot), fill=(26, 26, 26))
-    return Thing("car", f"{_article(name)} {name} car", (x - 48, foot - 56, x + 49, foot + 1))
+    return Thing(f"{_article(name)} {name} car", (x - 48, foot - 56, x + 49, foot + 1))
 
 
 def _tree(draw: ImageDraw.ImageDraw, rng: random.Random, x: int) -> Thing:
     foot, wide = HORIZON + rng.randrange(10, 24), rng.randrange(30, 40)
     draw.rectangle((x - 6, foot - 50, x + 6, foot), fill=(104, 70, 40))
     draw.ellipse((x - wide, foot - 118, x + wide, foot - 40), fill=(36, 110, 50))
-    return Thing("tree", "a tree", (max(x - wide, 0), foot - 118, min(x + wide + 1, SIZE[0]), foot + 1))
+    return Thing("a tree", (max(x - wide, 0), foot - 118, min(x + wide + 1, SIZE[0]), foot + 1))
 
 
 def _house(draw: ImageDraw.ImageDraw, rng: random.Random, x: int) -> Thing:
@@ -207,7 +194,7 @@ def _house(draw: ImageDraw.ImageDraw, rng: random.Random, x: int) -> Thing:
     draw.polygon([(x - wide - 8, foot - 60), (x, foot - 104), (x + wide + 8, foot - 60)], fill=(96, 52, 44))
     draw.rectangle((x - 10, foot - 32, x + 10, foot), fill=(70, 46, 30))
     box = (max(x - wide - 8, 0), foot - 104, min(x + wide + 9, SIZE[0]), foot + 1)
-    return Thing("house", f"a {name} house", box)
+    return Thing(f"a {name} house", box)
 
 
 def _open(box: Box) -> Box:
