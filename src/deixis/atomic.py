@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -32,23 +31,25 @@ def whole_file(path: str | Path) -> Iterator[Path]:
 
 
 @contextmanager
-def whole_folder(folder: Path, what: str) -> Iterator[Path]:
-    """Give a temporary folder to fill; it becomes ``folder`` when the block ends well.
+def whole_folder(path: str | Path) -> Iterator[Path]:
+    """Give a temporary folder to fill; it becomes ``path``, which is missing or empty, when the block ends well."""
+    path = Path(path)
+    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    try:
+        partial.mkdir(parents=True)
+        yield partial
+        for file in partial.rglob("*"):
+            if file.is_file():
+                sync(file)
+        partial.replace(path)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
 
-    ``folder`` must not exist yet, or be empty: ``what`` (such as "the clips") says for whom a new one is wanted.
-    """
+
+def require_new_folder(folder: Path, what: str) -> None:
+    """Refuse a folder with something in it; ``what`` (such as "the clips") says for whom another is wanted."""
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise DeixisError(f"{folder} exists already: give {what} a folder of their own")
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    work = Path(tempfile.mkdtemp(prefix=f".{folder.name}.part", dir=folder.parent))
-    try:
-        yield work
-        if folder.exists():
-            folder.rmdir()
-        work.rename(folder)
-    finally:
-        shutil.rmtree(work, ignore_errors=True)
-    folder.chmod(0o755)
 
 
 def write_text(path: str | Path, text: str) -> None:

@@ -18,7 +18,7 @@ import av
 import numpy as np
 from PIL import Image
 
-from deixis.atomic import whole_folder
+from deixis.atomic import require_new_folder, whole_folder
 from deixis.data.activitynet_entities import FRAMES, SPLIT_FILE
 from deixis.data.dataset import Dataset
 from deixis.data.motion import box_in_view, camera_path, view, visible_share
@@ -105,7 +105,8 @@ def make_clips(
         progress: Called with 1 for every clip written.
     """
     settings = settings or ClipSettings()
-    with whole_folder(folder, "the clips") as work:
+    require_new_folder(folder, "the clips")
+    with whole_folder(folder) as work:
         report = _make(dataset, work, counts, settings, classes, progress)
     return replace(report, folder=folder)
 

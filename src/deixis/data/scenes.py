@@ -15,7 +15,7 @@ from pathlib import Path
 
 from PIL import Image, ImageDraw
 
-from deixis.atomic import whole_folder
+from deixis.atomic import require_new_folder, whole_folder
 from deixis.errors import DeixisError
 
 SIZE = (320, 240)
@@ -65,7 +65,8 @@ def make_scenes(folder: Path, counts: Mapping[str, int], seed: int = 0) -> int:
             raise DeixisError(f"scenes are drawn for {', '.join(SPLITS)}, not {split!r}")
         if count < 1:
             raise DeixisError(f"{split} should have at least one scene, not {count}")
-    with whole_folder(folder, "the scenes") as work:
+    require_new_folder(folder, "the scenes")
+    with whole_folder(folder) as work:
         return sum(_write_split(work / split, split, count, seed) for split, count in counts.items())
 
 
