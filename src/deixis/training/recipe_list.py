@@ -7,6 +7,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from deixis.reading.files import read_text
+from deixis.reading.plain import MAX_YAML_BYTES
 from deixis.training.recipe_files import read_recipe, recipe_path, shipped_recipes
 
 
@@ -43,7 +45,7 @@ def list_recipes(only: str | None = None) -> list[list[ListedRecipe]]:
 
 def is_training_recipe(path: Path) -> bool:
     """Whether ``deixis train`` reads the file: the extractor and the word model have commands and keys of their own."""
-    return re.search(r"^(stages|extends):", path.read_text(encoding="utf-8"), re.MULTILINE) is not None
+    return re.search(r"^(stages|extends):", read_text(path, limit=MAX_YAML_BYTES), re.MULTILINE) is not None
 
 
 def _short(folder: Path, file: Path) -> str:
@@ -52,7 +54,7 @@ def _short(folder: Path, file: Path) -> str:
 
 def _with_rows(name: str, path: Path) -> list[ListedRecipe]:
     if not is_training_recipe(path):
-        text = path.read_text(encoding="utf-8")
+        text = read_text(path, limit=MAX_YAML_BYTES)
         title = text.splitlines()[0].lstrip("# ").strip() if text.startswith("#") else ""
         return [ListedRecipe(name, title.partition(":")[0], "", "", "", (), str(path))]
     file = read_recipe(path)
