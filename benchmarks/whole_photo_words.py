@@ -5,7 +5,7 @@
 DATA is a COCO folder with captions. *Probe*: frozen features of a photo (the global feature, the whole photo as a
 region, the mean and the maximum over its regions) and a logistic regression for each of the commonest caption words,
 learned on photos of ``train`` and tested on photos of ``val``, which no extractor of ours has seen. *Word head*: a
-photo of ``val`` has a word as surely as its surest region has it; no probe. Both are mean average precisions over words.
+photo of ``val`` has a word as surely as its surest region has it; no probe. Both are mean average precision over words.
 """
 
 from __future__ import annotations
