@@ -12,7 +12,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from deixis.distributed import global_count, masked_mean
+from deixis.processes import global_count, masked_mean
 
 Reduction = Literal["sum", "mean", "count"]
 """``sum``: over a caption's parts (the paper); ``mean``: over a caption's parts (the released program), both then averaged
