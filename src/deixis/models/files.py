@@ -13,7 +13,7 @@ from typing import Any
 
 from safetensors import SafetensorError
 
-from deixis import atomic as whole
+from deixis import atomic
 from deixis.atomic import sync
 from deixis.errors import BadFileError, DeixisError
 
@@ -22,7 +22,7 @@ def write_text(path: Path, text: str) -> None:
     """Write a whole text file."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        whole.write_text(path, text)
+        atomic.write_text(path, text)
     except OSError as error:
         raise cannot_write(path, error) from error
 
