@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
-from deixis.objectives.balance import Reduction
 
 from deixis.data.batch import PhraseBatch, RelationBatch
 from deixis.grounding.reir.refinement import Neighbourhood, self_taught_losses
 from deixis.objectives import phrase_ranking
+from deixis.objectives.balance import Reduction
 from deixis.objectives.base import Context
 from deixis.objectives.phrase_ranking import (
     PhraseRanking,

@@ -15,8 +15,9 @@ from torch import Tensor
 from deixis.processes import global_count, masked_mean
 
 Reduction = Literal["sum", "mean", "count"]
-"""``sum``: over a caption's parts (the paper); ``mean``: over a caption's parts (the released program), both then averaged
-over captions; ``count``: over all parts of the batch at once, so that long and short captions weigh by their parts."""
+"""``sum``: over the parts of a caption (the paper); ``mean``: over the parts of a caption (the released program); both
+are then averaged over captions. ``count``: over all parts of the batch at once, so each kind of loss is scaled by how
+many parts it happens to have."""
 
 
 def reduced(values: Tensor, caption: Tensor, captions: int, how: Reduction) -> Tensor:

@@ -66,8 +66,8 @@ def reir_pass(context: Context) -> ReirPass:
         refined = None
         if "reir.chosen" in shared:
             refined = Refined(Level.recall(shared, "reir.fine"), shared["reir.moved"], shared["reir.chosen"])
-        read = (shared[f"reir.{name}"] for name in ("image", "phrase", "sentence"))
-        return ReirPass(*read, Level.recall(shared, "reir.coarse"), refined)
+        image, phrase, sentence = (shared[f"reir.{name}"] for name in ("image", "phrase", "sentence"))
+        return ReirPass(image, phrase, sentence, Level.recall(shared, "reir.coarse"), refined)
     if not isinstance(context.model, Reir):
         raise TypeError(f"this objective trains ReIR, not a {type(context.model).__name__}")
     done: ReirPass = context.model(context.batch, context.step)
