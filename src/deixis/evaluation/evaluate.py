@@ -25,13 +25,14 @@ from deixis.errors import BadFileError, DeixisError, MissingExtraError
 from deixis.evaluation.reference_attention import look_at_references
 from deixis.evaluation.retrieval import measure_retrieval
 from deixis.grounding.base import WordGrounder
+from deixis.metrics.captions.densecap import events_of_clips, score_dense_captions
 from deixis.metrics.captions.java import find_java, jar_folder
 from deixis.metrics.captions.scores import score_captions
 from deixis.metrics.grounding.attention_accuracy import score_attention
 from deixis.metrics.grounding.dataset_words import DatasetWords, words_of_caption, words_of_examples
 from deixis.metrics.grounding.object_words import AnnotatedAttention, GroundedItem
 from deixis.metrics.report import Report, Section
-from deixis.metrics.sections import attention_section, caption_section, grounding_section
+from deixis.metrics.sections import attention_section, caption_section, dense_section, grounding_section
 from deixis.models.names import LoadedModel
 from deixis.models.registry import find_class
 from deixis.regions.extraction.tasks import Settings
@@ -207,6 +208,9 @@ def evaluate_captioner(work: Evaluation) -> None:
     metrics = work.options.metrics
     if "meteor" not in metrics and _has_meteor():
         metrics = (*metrics, "meteor")
+    if all(isinstance(example.source, ClipSegment) for example in work.examples):
+        said, written = events_of_clips(work.examples, texts)
+        work.sections.append(dense_section(score_dense_captions(said, [written], metrics), **work.drawing))
     work.sections.append(caption_section(score_captions(texts, references, metrics), **work.drawing))
     try:
         words = words_of_examples(work.examples, class_list=work.options.classes)

@@ -61,6 +61,7 @@ REGISTRY: dict[Kind, dict[str, str]] = {
     },
     "validation": {
         "captions": "deixis.training.validate:CaptionValidation",
+        "clips": "deixis.training.validate:ClipValidation",
         "phrases": "deixis.evaluation.phrases:PhraseValidation",
         "retrieval": "deixis.evaluation.retrieval_validation:RetrievalValidation",
     },

@@ -17,6 +17,7 @@ from deixis.errors import DeixisError
 from deixis.models.files import write_json
 from deixis.training.dataset import TrainingData, load_data
 from deixis.training.loop import Trainer
+from deixis.training.preflight import check_files
 from deixis.training.recipe import Precision, Recipe
 from deixis.training.run import Run
 from deixis.training.start import starting_regions, starting_words
@@ -80,20 +81,26 @@ def train(
         mixed_precision="bf16" if recipe.precision == "bf16" else "no",
         kwargs_handlers=[DistributedDataParallelKwargs(find_unused_parameters=True)],
     )
-    words = starting_words(recipe)  # a model that is not there is said before a folder is begun
+    if data is None:
+        check_files(recipe)  # what does not fit is said before a folder is begun
+    words = starting_words(recipe)
     plans = [replace(recipe, seed=recipe.seed + at) for at in range(seeds)]
     places = [path if seeds == 1 else path / f"seed-{plan.seed}" for plan in plans]
-    _begin(plans, places, accelerator, resume=resume)
+    begun = _begin(plans, places, accelerator, resume=resume)
     trained = Trained(path)
-    for plan, place in zip(plans, places, strict=True):
-        if data is None:
-            with accelerator.main_process_first():  # so that captions are parsed once and the others read the parse
-                data = load_data(words, plan.seed, starting_regions(recipe))
-        run = Run(place)
-        watch = Watch(enabled=accelerator.is_main_process, console=console, run=run, tensorboard=tensorboard)
-        trainer = Trainer(plan, replace(data, train=replace(data.train, seed=plan.seed)), run, accelerator, watch)
-        trained.metrics[plan.seed] = trainer.fit(resume=resume)
-        accelerator.free_memory()
+    try:
+        for plan, place in zip(plans, places, strict=True):
+            if data is None:
+                with accelerator.main_process_first():  # so that captions are parsed once and the others read the parse
+                    data = load_data(words, plan.seed, starting_regions(recipe))
+            run = Run(place)
+            watch = Watch(enabled=accelerator.is_main_process, console=console, run=run, tensorboard=tensorboard)
+            trainer = Trainer(plan, replace(data, train=replace(data.train, seed=plan.seed)), run, accelerator, watch)
+            trained.metrics[plan.seed] = trainer.fit(resume=resume)
+            accelerator.free_memory()
+    finally:
+        for place in begun:
+            Run(place).withdraw()  # only where nothing came of it, so that the next try finds no folder in its way
     if seeds > 1 and accelerator.is_main_process:
         facts = {"seeds": {str(seed): values for seed, values in trained.metrics.items()}}
         write_json(path / "seeds.json", {**facts, "mean": trained.mean, "deviation": trained.deviation})
@@ -112,9 +119,10 @@ def _precision(asked: Precision, path: Path | None, *, resume: bool) -> Precisio
     return "bf16" if fast else "float32"
 
 
-def _begin(plans: Sequence[Recipe], places: Sequence[Path], accelerator: Accelerator, *, resume: bool) -> None:
-    """Let the main process start or check the folders, and tell every process if it could not."""
+def _begin(plans: Sequence[Recipe], places: Sequence[Path], accelerator: Accelerator, *, resume: bool) -> list[Path]:
+    """Let the main process start or check the folders, and tell every process if it could not; return those begun."""
     problem: list[str | None] = [None]
+    begun: list[Path] = []
     if accelerator.is_main_process:
         try:
             for plan, place in zip(plans, places, strict=True):
@@ -128,8 +136,12 @@ def _begin(plans: Sequence[Recipe], places: Sequence[Path], accelerator: Acceler
                         )
                 else:
                     run.begin(plan)
+                    begun.append(place)
         except DeixisError as error:
             problem = [str(error)]
     broadcast_object_list(problem)
     if problem[0] is not None:
+        for place in begun:
+            Run(place).withdraw()
         raise DeixisError(problem[0])
+    return begun
