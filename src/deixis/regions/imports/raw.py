@@ -93,7 +93,7 @@ def to_regions(raw: RawRegions, fingerprint: str, class_names: tuple[str, ...]) 
 
 
 def _single(array: Array) -> Tensor:
-    return torch.from_numpy(np.ascontiguousarray(array, dtype=np.float32))
+    return torch.from_numpy(np.array(array, dtype=np.float32))
 
 
 def _check(raw: RawRegions, count: int) -> None:
