@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from deixis.data.boxes import usable_box
-from deixis.data.dataset import BadExampleError, Dataset
-from deixis.data.files import EMPTY_CAPTION, UNKNOWN_ID, expect_list, expect_object, first_folder, read_json
+from deixis.data.dataset import UNKNOWN_ID, BadExampleError, Dataset
+from deixis.data.files import EMPTY_CAPTION, expect_list, expect_object, first_folder, read_json
 from deixis.data.images_of import annotated_size
 from deixis.errors import BadFileError
 from deixis.types.example import ClipSegment, Example, LabelledBox

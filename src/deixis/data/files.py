@@ -15,7 +15,6 @@ from deixis.images import IMAGE_SUFFIXES
 
 MISSING_IMAGE = "missing image"
 DUPLICATE_ID = "two images with one id"
-UNKNOWN_ID = "id in a split list that does not exist"
 EMPTY_CAPTION = "empty caption"
 
 MAX_TEXT_BYTES = 4 * 2**30

@@ -15,11 +15,10 @@ from functools import cached_property
 from pathlib import Path
 
 from deixis.data.boxes import usable_box
-from deixis.data.dataset import BadExampleError, Dataset
+from deixis.data.dataset import UNKNOWN_ID, BadExampleError, Dataset
 from deixis.data.files import (
     EMPTY_CAPTION,
     MISSING_IMAGE,
-    UNKNOWN_ID,
     ImageFolder,
     first_folder,
     id_list,
