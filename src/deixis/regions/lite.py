@@ -56,14 +56,20 @@ class LiteExtractor:
         return self._fingerprint
 
     @classmethod
-    def load(cls, folder: Path | None = None, *, device: str = "cpu") -> Self:
-        """Load the weights of a folder, by default those that come with the package."""
+    def load(cls, folder: Path | None = None, *, suppress: float | None = None, device: str = "cpu") -> Self:
+        """Load the weights of a folder, by default those that come with the package.
+
+        ``suppress`` is the overlap from which on the lesser of two proposals goes, if it should be another than the one
+        the weights were made with; such regions have a fingerprint of their own.
+        """
         folder = folder or Path(__file__).parent.parent / "weights" / "lite"
         try:
             weights, card_bytes = (folder / WEIGHTS).read_bytes(), (folder / CARD).read_bytes()
             card = json.loads(card_bytes)
             shape = LiteShape(**card["shape"])
             words = [str(word) for word in card["words"]]
+            if suppress is not None:
+                card["ranking"]["suppress"] = suppress
             ranking = Ranking(**card["ranking"])
             state = load_tensors(weights)
             network = LiteNetwork(shape)

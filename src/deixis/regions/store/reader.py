@@ -20,6 +20,7 @@ import torch
 from torch import Tensor
 
 from deixis.errors import BadFileError, DeixisError
+from deixis.geometry import scale
 from deixis.regions.store.shards import FIELDS, PER_FRAME, Array, Shard
 from deixis.types import Regions
 
@@ -166,23 +167,28 @@ class RegionStore:
         width, height = shard.arrays["sizes"][at]
         return int(width), int(height)
 
-    def get(self, image: str, fields: Iterable[str] | None = None) -> Regions:
+    def get(self, image: str, fields: Iterable[str] | None = None, *, size: tuple[int, int] | None = None) -> Regions:
         """Return the regions of one image, in the precision they are stored in.
 
         Args:
             image: Id of an image or clip segment.
             fields: Which of :data:`FIELDS` to read; all that are stored if None. Features and objectness that are not
                 asked for come empty and as zeros.
+            size: Width and height in whose pixels boxes are wanted, where the photos that people drew boxes on have
+                another size than those the regions were found in.
         """
         shard, at = self._find(image)
         wanted = self._wanted(fields, self.fields)
         boxes = torch.from_numpy(shard.read("boxes", at).copy())  # (N, 4)
+        own = self.size(image)
+        if size is not None and size != own:
+            boxes = scale(boxes, own, size)
         values = {name: torch.from_numpy(self._read(shard, name, at).copy()) for name in wanted}
         values.setdefault("features", boxes.new_zeros(len(boxes), 0, dtype=torch.half))
         values.setdefault("objectness", boxes.new_zeros(len(boxes), dtype=torch.half))
         return Regions(
             boxes=boxes,
-            size=self.size(image),
+            size=size or own,
             fingerprint=self.fingerprint,
             frame=torch.from_numpy(shard.read("frame", at).astype(np.int64)),
             class_names=self.class_names,
@@ -196,6 +202,8 @@ class RegionStore:
         fields: Iterable[str] | None = None,
         *,
         max_regions: int | None = None,
+        whole: bool = True,
+        sizes: Mapping[str, tuple[int, int]] | None = None,
         dtype: torch.dtype = torch.float32,
     ) -> dict[str, Tensor]:
         """Return the regions of several images, padded with zeros; keys are those of ``data.batch.RegionBatch``.
@@ -203,12 +211,14 @@ class RegionStore:
         Args:
             images: Ids, in the order of the rows.
             fields: Which of :data:`FIELDS` to read; :data:`EVERYDAY` if None.
-            max_regions: Keep so many regions of each frame, and always the whole frame (its last region).
+            max_regions: Keep so many regions of each frame beside the whole frame (its last region).
+            whole: Whether to keep the whole frame, which no detector finds.
+            sizes: Width and height of images in whose pixels boxes are wanted, as :meth:`get` takes it.
             dtype: Precision of everything but ``boxes`` and ``frame``.
         """
         wanted = self._wanted(fields, EVERYDAY)
         found = [self._find(image) for image in images]
-        rows = [_kept_rows(shard, at, max_regions) for shard, at in found]
+        rows = [_kept_rows(shard, at, max_regions, whole=whole) for shard, at in found]
         counts = torch.tensor([sum(stretch.stop - stretch.start for stretch in row) for row in rows])
         longest = int(counts.max()) if len(counts) else 0
         out: dict[str, Tensor] = {
@@ -217,6 +227,11 @@ class RegionStore:
             "sizes": torch.tensor([shard.arrays["sizes"][at].tolist() for shard, at in found]).reshape(-1, 2).to(dtype),
             "mask": torch.arange(longest) < counts[:, None],  # (B, N)
         }
+        for row, image in enumerate(images):
+            size, own = (sizes or {}).get(image), self.size(image)
+            if size is not None and size != own:
+                out["boxes"][row] = scale(out["boxes"][row], own, size)
+                out["sizes"][row] = torch.tensor(size).to(dtype)
         for name in wanted:
             if name in PER_FRAME:
                 lengths = [shard.frame_rows(at)[1] - shard.frame_rows(at)[0] for shard, at in found]
@@ -295,12 +310,13 @@ class RegionStore:
         return padded
 
 
-def _kept_rows(shard: Shard, at: int, max_regions: int | None) -> list[slice]:
+def _kept_rows(shard: Shard, at: int, max_regions: int | None, *, whole: bool = True) -> list[slice]:
     """Return which rows of an image to keep, as :meth:`deixis.types.Regions.top` does, in stretches."""
     start, stop = shard.rows(at)
     first, last = shard.frame_rows(at)
     count = stop - start
-    if max_regions is None or count <= max_regions + 1:
+    most = count if max_regions is None else max_regions
+    if whole and count <= most + 1:
         return [slice(0, count)]
     if last - first == 1:
         borders = [0, count]
@@ -308,6 +324,6 @@ def _kept_rows(shard: Shard, at: int, max_regions: int | None) -> list[slice]:
         borders = np.searchsorted(shard.read("frame", at), np.arange(last - first + 1)).tolist()
     kept = []
     for low, high in itertools.pairwise(borders):
-        whole = high - low <= max_regions + 1
-        kept += [slice(low, high)] if whole else [slice(low, low + max_regions), slice(high - 1, high)]
+        kept.append(slice(low, min(low + most, max(high - 1, low))))
+        kept += [slice(high - 1, high)] if whole and high > low else []
     return kept

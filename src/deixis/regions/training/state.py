@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -54,19 +54,29 @@ def save_state(
     write_json(run / "settings.json", dict(settings))
 
 
+def kept_settings(run: Path) -> dict[str, Any] | None:
+    """The settings a run was begun with, as JSON has them; None for a fresh run."""
+    path = run / "settings.json"
+    if not path.is_file():
+        return None
+    settings: dict[str, Any] = json.loads(path.read_text())
+    return settings
+
+
 def load_state(
     run: Path,
     settings: Mapping[str, Any],
     module: nn.Module,
     optimizer: torch.optim.Optimizer,
     average: dict[str, Tensor],
+    may_change: Container[str] = (),
 ) -> int:
     """Put back what :func:`save_state` kept and return the step to go on from; 0 for a fresh run."""
     path = run / "state.safetensors"
     if not path.is_file():
         return 0
-    kept = json.loads((run / "settings.json").read_text()) if (run / "settings.json").is_file() else dict(settings)
-    changed = [name for name, value in settings.items() if kept.get(name) != value]
+    kept, now = kept_settings(run) or dict(settings), json.loads(json.dumps(dict(settings)))
+    changed = [name for name, value in now.items() if kept.get(name) != value and name not in may_change]
     if changed:
         raise BadRecipeError(
             f"{run} was begun with other settings ({', '.join(changed)}): resume with the same, or use another folder"
