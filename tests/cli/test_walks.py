@@ -143,7 +143,7 @@ def test_errors_name_the_way_out(album: Path, capsys: pytest.CaptureFixture[str]
     told = refused(capsys, "train", "captioning/own", "-o", "x")
     assert "data.dataset=YOUR_FOLDER" in told
     told = refused(capsys, "data", "info", "photos")
-    assert "photos holds photos, but no captions.csv" in told
+    assert "It holds photos, but no captions.csv" in told
     (album / "out.jsonl").write_text(
         '{"deixis":1,"kind":"caption","image":"gone.jpg","size":[9,9],"text":"","words":[]}'
     )

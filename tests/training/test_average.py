@@ -65,6 +65,7 @@ def test_a_child_with_new_words_has_a_mean_with_its_parent(two: tuple[Path, Path
     change(child, lambda value: torch.cat([value, value[:1]]) if len(value) == len(words) else value)
     data = read_json(child / CONFIG)
     data["files"][VOCABULARY] = digest(child / VOCABULARY)
+    data["sizes"]["words"] = len(grown)
     write_json(child / CONFIG, data)
     for number, order in enumerate((two, two[::-1])):
         average(order, tmp_path / f"mean{number}")

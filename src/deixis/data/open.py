@@ -46,12 +46,10 @@ def open_dataset(path: str | Path, format: str | None = None) -> Dataset:
     for reader in READERS:
         if reader.recognises(path):
             return reader(path)
+    told = f"{path} looks like none of the dataset formats {_names()}; docs/data.md shows their layouts"
     if path.is_dir() and next(photos_below(path), None) is not None:
-        raise BadFileError(
-            f"{path} holds photos, but no captions.csv (image,caption), no metadata.jsonl and no .txt beside a photo: "
-            "docs/data.md shows what is read; `deixis caption` and `deixis search` need photos alone"
-        )
-    raise BadFileError(f"{path} looks like none of the dataset formats {_names()}; docs/data.md shows their layouts")
+        told += ". It holds photos, but no captions.csv (image,caption), no metadata.jsonl and no .txt beside a photo"
+    raise BadFileError(told)
 
 
 def _must_exist(path: Path) -> None:
