@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+from deixis.errors import DeixisError
 
 
 @contextmanager
@@ -25,6 +28,28 @@ def whole_file(path: str | Path) -> Iterator[Path]:
         partial.replace(path)
     finally:
         partial.unlink(missing_ok=True)
+
+
+@contextmanager
+def whole_folder(path: str | Path) -> Iterator[Path]:
+    """Give a temporary folder to fill; it becomes ``path``, which is missing or empty, when the block ends well."""
+    path = Path(path)
+    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    try:
+        partial.mkdir(parents=True)
+        yield partial
+        for file in partial.rglob("*"):
+            if file.is_file():
+                sync(file)
+        partial.replace(path)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+def require_new_folder(folder: Path, what: str) -> None:
+    """Refuse a folder with something in it; ``what`` (such as "the clips") says for whom another is wanted."""
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise DeixisError(f"{folder} exists already: give {what} a folder of their own")
 
 
 def write_text(path: str | Path, text: str) -> None:

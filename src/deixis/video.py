@@ -125,6 +125,20 @@ def walk_frames(path: str | Path, *, max_pixels: int = MAX_PIXELS) -> Iterator[t
             yield time, _upright(frame)
 
 
+def walk_small(path: str | Path, side: int) -> Iterator[tuple[float, Frame]]:
+    """Yield every frame of a clip squashed to ``side`` x ``side`` and not turned, with the second it appears at.
+
+    Raises:
+        BadFileError: The file is missing, damaged, too large, or has no video in it.
+    """
+    path = Path(path)
+    with _opened(path) as (container, stream):
+        for time, frame in _timed(container, stream, path):
+            if frame.width * frame.height > MAX_PIXELS:
+                raise BadFileError(f"{path} has a frame of {frame.width}x{frame.height}, over {MAX_PIXELS:,} pixels")
+            yield time, frame.reformat(width=side, height=side, format="rgb24").to_ndarray()
+
+
 def _frames_at(path: Path, times: Sequence[float], max_pixels: int, *, seek: bool, leap: bool) -> list[Frame] | None:
     """Return the frame on show at each time; None if seeking or leaping ended up after one of them."""
     chosen: list[Frame] = []

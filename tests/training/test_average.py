@@ -14,7 +14,8 @@ from deixis.cli.main import main
 from deixis.data.sentences import plain_sentence
 from deixis.errors import BadFileError, DeixisError
 from deixis.models.checkpoint import CONFIG, VOCABULARY, WEIGHTS
-from deixis.models.files import digest, read_json, write_json
+from deixis.models.files import digest, write_json
+from deixis.reading.plain import read_json_object
 from deixis.text.vocabulary import SPECIAL_WORDS, Vocabulary
 from deixis.training.average import average, find_alike
 
@@ -34,7 +35,7 @@ def change(folder: Path, how: object) -> None:
     assert callable(how)
     weights = {name: how(value) for name, value in load_file(folder / WEIGHTS).items()}
     save_file(weights, folder / WEIGHTS)
-    data = read_json(folder / CONFIG)
+    data = read_json_object(folder / CONFIG)
     data["files"][WEIGHTS] = digest(folder / WEIGHTS)
     write_json(folder / CONFIG, data)
 
@@ -63,7 +64,7 @@ def test_a_child_with_new_words_has_a_mean_with_its_parent(two: tuple[Path, Path
     assert len(grown) == len(words) + 1, "the small model has never heard of it"
     grown.save(child / VOCABULARY)
     change(child, lambda value: torch.cat([value, value[:1]]) if len(value) == len(words) else value)
-    data = read_json(child / CONFIG)
+    data = read_json_object(child / CONFIG)
     data["files"][VOCABULARY] = digest(child / VOCABULARY)
     data["sizes"]["words"] = len(grown)
     write_json(child / CONFIG, data)
