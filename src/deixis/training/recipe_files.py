@@ -1,10 +1,10 @@
 """Recipes as YAML files: ``extends``, ``sizes``, ``rows`` and ``key=value`` overrides, all resolved to one Recipe.
 
 A file may extend another, one beside it or one that ships (``extends: captioning/baseline``), so that a method is
-written as its difference to the baseline: keys of the file are merged over those of the other, and ``change`` sets single values deep inside. ``sizes.cpu`` holds what two cores need, and a
-size that says ``size: cpu`` itself builds on that one; ``rows`` holds the rows of a paper's table. ``change``, sizes
-and rows are mappings of dotted keys, where a list entry is named by its number or by its ``name`` or ``kind``:
-``stages.cycle.objectives.cyclical.weight: 0.4``.
+written as its difference to the baseline: keys of the file are merged over those of the other, and ``change`` sets
+single values deep inside. ``sizes.cpu`` holds what two cores need, and a size that says ``size: cpu`` itself builds on
+that one; ``rows`` holds the rows of a paper's table. ``change``, sizes and rows are mappings of dotted keys, where a
+list entry is named by its number or by its ``name`` or ``kind``: ``stages.cycle.objectives.cyclical.weight: 0.4``.
 They are applied in this order: extended file, file, change, row, size, command line.
 """
 
