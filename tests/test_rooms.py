@@ -11,7 +11,7 @@ PACKAGE = Path(__file__).parents[1] / "src" / "deixis"
 ORDER = [
     "errors", "defaults", "home", "atomic", "geometry", "types", "images", "video", "interfaces", "processes",
     "text", "regions", "data", "metrics", "captioning", "grounding", "objectives", "models", "training", "answering",
-    "evaluation", "export", "serve", "cli",
+    "evaluation", "export", "labels", "serve", "cli",
 ]  # fmt: skip
 BEING_MOVED = {  # until what they share has a room of its own
     ("grounding", "objectives"),

@@ -36,6 +36,10 @@ COMMANDS: dict[str, Entry] = {
     "export": Entry("deixis.cli.export:export", USE, "Write answers for other tools: COCO, Label Studio, FiftyOne, …"),
     "ground": Entry("deixis.cli.ground:ground", USE, "Find phrases in a photo: boxes, or that they are not there."),
     "label": Entry("deixis.cli.label:label", USE, "Draft boxes for the captions of a dataset, doubtful ones first."),
+    "review": Entry("deixis.cli.review:review", USE, "Make a page on which draft boxes are corrected, offline."),
+    "corrections": Entry(
+        "deixis.cli.corrections:corrections", USE, "Read corrected labels back: what changed, and training data."
+    ),
     "data": Entry("deixis.cli.data:app", PREPARE, "Look at a dataset: what is in it, draw an example, make clips."),
     "regions": Entry("deixis.cli.regions:app", PREPARE, "Find and store the regions of photos; measure their recall."),
     "text": Entry("deixis.cli.text:app", PREPARE, "Parse captions; build vocabularies, relations and object classes."),
