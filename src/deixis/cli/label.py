@@ -99,8 +99,8 @@ class _Work:
 def _phrases(given: str | None, file: Path | None, split: str | None, reader: str | None) -> list[str] | None:
     """Return the phrases that somebody names, or None where captions do."""
     from deixis.answering.label import read_phrases
-    from deixis.data.files import read_text
     from deixis.errors import DeixisError
+    from deixis.reading.files import read_text
 
     if given is None and file is None:
         return None

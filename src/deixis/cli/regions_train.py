@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from deixis.errors import BadFileError, BadRecipeError
+from deixis.errors import BadRecipeError
 
 if TYPE_CHECKING:
     from deixis.regions.training.prepare import Photo
@@ -63,18 +63,11 @@ def train(
 
 def read_recipe(path: Path) -> LiteRecipe:
     """Read the YAML strictly: an unknown key is an error that names the nearest right one."""
-    import yaml
-
     from deixis.models.strict import to_dataclass
+    from deixis.reading.plain import read_yaml
     from deixis.regions.training.run import LiteRecipe
 
-    try:
-        data: Any = yaml.safe_load(path.read_text())
-    except OSError as error:
-        raise BadFileError(f"cannot read the recipe {path}: {error.strerror}") from error
-    except yaml.YAMLError as error:
-        raise BadRecipeError(f"{path} is not YAML: {str(error).splitlines()[0]}") from error
-    return to_dataclass(LiteRecipe, data, str(path))
+    return to_dataclass(LiteRecipe, read_yaml(path), str(path))
 
 
 def photos_of(plan: LiteRecipe) -> list[Photo]:

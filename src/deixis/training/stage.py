@@ -18,6 +18,7 @@ from deixis.models.checkpoint import VOCABULARY, WEIGHTS, ModelConfig, fill, loa
 from deixis.models.registry import build
 from deixis.models.strict import unknown_key
 from deixis.objectives.base import Context
+from deixis.reading.tensors import check_sizes, tensor_shapes
 from deixis.regions.store.reader import RegionStore
 from deixis.text.vocabulary import Vocabulary
 from deixis.training.recipe import Recipe, StageRecipe
@@ -127,11 +128,16 @@ def _frames(data: TrainingData) -> int:
 def load_model(folder: Path) -> tuple[nn.Module, Vocabulary, ModelConfig]:
     """Return the model of a folder, ready to answer."""
     config = load_config(folder)
+    check_sizes({"model": config.recipe.model.options, **config.sizes}, tensor_shapes(folder / WEIGHTS), str(folder))
     weights = load_weights(folder, config)
     vocabulary = Vocabulary.load(folder / VOCABULARY)
     if config.sizes.get("words") != len(vocabulary):
         raise BadFileError(f"{folder} was made for {config.sizes.get('words')} words, not {len(vocabulary)}: damaged")
-    model = _model(config, vocabulary)
+    try:
+        model = _model(config, vocabulary)
+    except (RuntimeError, ArithmeticError, TypeError, AssertionError, MemoryError) as error:
+        reason = " ".join(str(error).split())[:300]
+        raise BadFileError(f"no model can be built from the recipe in {folder}: {reason}") from error
     fill(model, weights, folder)
     return model.eval(), vocabulary, config
 

@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from deixis.atomic import whole_file, write_json
-from deixis.errors import BadFileError, BadRecipeError
+from deixis.errors import BadRecipeError
+from deixis.reading.plain import read_json_object
+from deixis.reading.tensors import load_tensors
 
 
 def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
@@ -24,10 +25,7 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
 
 def read_tensors(path: Path) -> dict[str, Tensor]:
     """Read a safetensors file, or say which one is damaged."""
-    try:
-        return load_file(path)
-    except (OSError, SafetensorError, ValueError) as error:
-        raise BadFileError(f"cannot read the weights {path}: {error}") from error
+    return load_tensors(path)
 
 
 def save_state(
@@ -57,10 +55,7 @@ def save_state(
 def kept_settings(run: Path) -> dict[str, Any] | None:
     """The settings a run was begun with, as JSON has them; None for a fresh run."""
     path = run / "settings.json"
-    if not path.is_file():
-        return None
-    settings: dict[str, Any] = json.loads(path.read_text())
-    return settings
+    return read_json_object(path) if path.is_file() else None
 
 
 def load_state(
