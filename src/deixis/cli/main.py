@@ -36,7 +36,6 @@ COMMANDS: dict[str, Entry] = {
     "export": Entry("deixis.cli.export:export", USE, "Write answers for other tools: COCO, Label Studio, FiftyOne, …"),
     "ground": Entry("deixis.cli.ground:ground", USE, "Find phrases in a photo: boxes, or that they are not there."),
     "label": Entry("deixis.cli.label:label", USE, "Draft boxes for the captions of a dataset, doubtful ones first."),
-    "review": Entry("deixis.cli.review:review", USE, "Make a page on which draft boxes are corrected, offline."),
     "corrections": Entry(
         "deixis.cli.corrections:corrections", USE, "Read corrected labels back: what changed, and training data."
     ),

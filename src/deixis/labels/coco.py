@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from deixis.data.files import expect_list, expect_object
 from deixis.data.images_of import annotated_size
 from deixis.labels.raw import RawPhoto, RawThing
+from deixis.reading.plain import expect_list, expect_object
 
 
 def photos(data: dict[str, Any], path: Path) -> list[RawPhoto]:

@@ -6,9 +6,9 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from deixis.data.files import expect_list, expect_object
 from deixis.data.images_of import annotated_size
 from deixis.labels.raw import RawPhoto, RawThing
+from deixis.reading.plain import expect_list, expect_object
 
 
 def photos(data: list[Any], path: Path) -> list[RawPhoto]:

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as Xml
 
-from deixis.data.files import read_bytes
 from deixis.errors import BadFileError
+from deixis.reading.files import read_bytes
 
 
 @dataclass(frozen=True, slots=True)

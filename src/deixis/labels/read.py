@@ -13,13 +13,14 @@ from pathlib import Path, PurePosixPath
 
 from deixis.data.boxes import usable_box
 from deixis.data.dataset import Problems
-from deixis.data.files import DUPLICATE_ID, MISSING_IMAGE, read_json
+from deixis.data.files import DUPLICATE_ID, MISSING_IMAGE
 from deixis.data.images_of import BROKEN_IMAGE, file_size
 from deixis.data.photo_folder import names_of, photos_below
 from deixis.errors import BadFileError, DeixisError
 from deixis.export.things import read_answers, text_of, things_of
 from deixis.labels import coco, cvat, labelstudio, voc, yolo
 from deixis.labels.raw import RawPhoto, RawThing, read_xml
+from deixis.reading.plain import read_json
 from deixis.types import Box
 
 RESIZED = "photo of another size: boxes were scaled"

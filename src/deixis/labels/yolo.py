@@ -5,11 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import yaml
-
-from deixis.data.files import read_text
 from deixis.errors import BadFileError
 from deixis.labels.raw import RawPhoto, RawThing, number_or_text
+from deixis.reading.files import read_text
+from deixis.reading.plain import read_yaml
 
 CLASSES = ("classes.txt", "obj.names", "labels/classes.txt")
 YAML = ("data.yaml", "dataset.yaml", "data.yml")
@@ -53,10 +52,7 @@ def _classes(folder: Path) -> dict[int, str]:
             lines = read_text(folder / name).splitlines()
             return {at: line.strip() for at, line in enumerate(lines) if line.strip()}
     file = next(folder / name for name in YAML if (folder / name).is_file())
-    try:
-        data = yaml.safe_load(read_text(file))
-    except yaml.YAMLError as error:
-        raise BadFileError(f"{file} is not YAML: {' '.join(str(error).split())}") from error
+    data = read_yaml(file)
     names = data.get("names") if isinstance(data, dict) else None
     if isinstance(names, list):
         return {at: str(name) for at, name in enumerate(names)}
