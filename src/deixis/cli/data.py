@@ -1,4 +1,4 @@
-"""``deixis data``: what is in a dataset, one example drawn, clips made from photos."""
+"""``deixis data``: what is in a dataset, one example drawn, clips made from photos, scenes drawn."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from PIL import Image
 
     from deixis.data.clips import BoxRule
+    from deixis.data.dataset import Dataset
     from deixis.data.survey import Survey
     from deixis.types import Example
 
@@ -55,15 +56,21 @@ def info(path: DataPath, format: Format = None, as_json: Json = False) -> None:
 @app.command()
 def show(
     path: DataPath,
-    id: Annotated[str, typer.Argument(metavar="ID", help="The example's id, as the dataset calls it.")],
+    id: Annotated[
+        str | None,
+        typer.Argument(metavar="[ID]", help="The example's id, as the dataset calls it; else ids are listed."),
+    ] = None,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="The .png or .html file to write.")] = None,
     format: Format = None,
     as_json: Json = False,
 ) -> None:
-    """Draw one example with its phrases and boxes in matching colours."""
+    """Draw one example with its phrases and boxes in matching colours; without an id, list what there is."""
     from deixis.data import open_dataset
     from deixis.export.draw import drawing_of_example
 
+    if id is None:
+        _print_ids(open_dataset(path, format), as_json)
+        return
     if output is None and not as_json:
         raise DeixisError("where should the drawing go? Add -o FILE.png or -o FILE.html (or --json to print)")
     dataset = open_dataset(path, format)
@@ -136,6 +143,41 @@ def clips(
         highlight=False,
         markup=False,
     )
+
+
+_LISTED = 20
+
+
+def _print_ids(dataset: Dataset, as_json: bool) -> None:
+    """Print the ids of every split; people see the first of each."""
+    ids = {split: list(dataset.ids(split)) for split in dataset.splits}
+    if as_json:
+        print(json.dumps(ids, indent=2))
+        return
+    for split, own in ids.items():
+        more = f" … {len(own) - _LISTED:,} more (--json lists all)" if len(own) > _LISTED else ""
+        print(f"{split}: {' '.join(own[:_LISTED])}{more}")
+
+
+@app.command()
+def scenes(
+    output: Annotated[Path, typer.Argument(metavar="FOLDER", help="The new dataset's folder.")],
+    train: Annotated[int, typer.Option("--train", min=1, help="How many scenes to train on.")] = 120,
+    val: Annotated[int, typer.Option("--val", min=1, help="How many to validate on.")] = 24,
+    test: Annotated[int, typer.Option("--test", min=1, help="How many to test on.")] = 24,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Other numbers draw other scenes.")] = 0,
+    as_json: Json = False,
+) -> None:
+    """Draw a small dataset of scenes with captions and boxes, to try training where there are no photos."""
+    from deixis.data.scenes import make_scenes
+
+    counts = {"train": train, "val": val, "test": test}
+    boxed = make_scenes(output, counts, seed)
+    if as_json:
+        print(json.dumps({"folder": str(output), **counts, "phrases": boxed}))
+        return
+    made = ", ".join(f"{count:,} {split}" for split, count in counts.items())
+    Console().print(f"{made} scenes with {boxed:,} boxed phrases in {output}", highlight=False, markup=False)
 
 
 def _pictures(example: Example) -> list[Image.Image]:

@@ -35,6 +35,7 @@ COMMANDS: dict[str, Entry] = {
     "serve": Entry("deixis.cli.serve:serve", USE, "Show the page and answer programs over HTTP."),
     "export": Entry("deixis.cli.export:export", USE, "Write answers for other tools: COCO, Label Studio, FiftyOne, …"),
     "ground": Entry("deixis.cli.ground:ground", USE, "Find phrases in a photo: boxes, or that they are not there."),
+    "search": Entry("deixis.cli.search:search", USE, "Find photos of a folder by a phrase, with boxes."),
     "label": Entry("deixis.cli.label:label", USE, "Draft boxes for the captions of a dataset, doubtful ones first."),
     "corrections": Entry(
         "deixis.cli.corrections:corrections", USE, "Read corrected labels back: what changed, and training data."
@@ -45,7 +46,7 @@ COMMANDS: dict[str, Entry] = {
     "average": Entry("deixis.cli.average:average", LEARN, "Take the mean of the weights of models of one family."),
     "bundle": Entry("deixis.cli.bundle:bundle", LEARN, "Join a captioner and a grounder into one model; upload it."),
     "train": Entry("deixis.cli.train:train", LEARN, "Train a recipe; stop and resume it at any step."),
-    "recipes": Entry("deixis.cli.recipes:recipes", LEARN, "List the recipes with paper, table and row, or show one."),
+    "recipes": Entry("deixis.cli.recipes:recipes", LEARN, "List what can be trained, or show one recipe."),
     "calibrate": Entry("deixis.cli.calibrate:calibrate", LEARN, "Learn what a grounder's scores mean."),
     "evaluate": Entry("deixis.cli.evaluate:evaluate", LEARN, "Measure a model on a dataset: captions and grounding."),
     "score": Entry("deixis.cli.score:score", LEARN, "Score predictions against a dataset or a reference file."),

@@ -13,8 +13,8 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from deixis.data.caption_tables import JSONS, TABLES, read_captions
-from deixis.data.dataset import BadExampleError, Dataset
-from deixis.data.files import DUPLICATE_ID, MISSING_IMAGE, UNKNOWN_ID
+from deixis.data.dataset import UNKNOWN_ID, BadExampleError, Dataset
+from deixis.data.files import DUPLICATE_ID, MISSING_IMAGE
 from deixis.data.images_of import file_size
 from deixis.data.records import read_record
 from deixis.errors import BadFileError
