@@ -45,6 +45,7 @@ def main() -> None:
     parser.add_argument("-o", "--out", type=Path, required=True)
     parser.add_argument("--counts", type=int, nargs="+", default=[20, 50, 100])
     parser.add_argument("--test", type=int, default=300)
+    parser.add_argument("--measure", choices=["test", "val"], default="test", help="val: other photos, to choose by")
     parser.add_argument("--order", choices=["doubt", "random"], default="doubt")
     parser.add_argument("--model", default="lite")
     parser.add_argument("--set", nargs="*", default=[], help="overrides of the recipe, key=value")
@@ -59,11 +60,12 @@ def main() -> None:
         random.Random(1).shuffle(order)
     part = load_part(options.model, part="grounder")
     settings = Settings(**{k: v for k, v in part.config.extractor.items() if k in Settings.__dataclass_fields__})
-    tested = tuple(dataset[id] for id in dataset.ids("test")[: options.test])
+    others = [id for id in dataset.ids(options.measure) if id not in pool]
+    tested = tuple(dataset[id] for id in others[: options.test])
     regions = RegionSource(
-        (extract([e.id for e in tested], lambda id: dataset[id].source, options.out / "test", settings),)
+        (extract([e.id for e in tested], lambda id: dataset[id].source, options.out / options.measure, settings),)
     )
-    rows = [{"photos": 0, **_scores(options.model, tested, regions)}]
+    rows: list[dict[str, float]] = [{"photos": 0, **_scores(options.model, tested, regions)}]
     console.print(rows[-1])
     for count in options.counts:
         file = album.folder / f"corrected-{count}.jsonl"

@@ -59,8 +59,9 @@ def changed(photos: Album, tmp_path: Path, change: Any) -> dict[str, Any]:
     return {"problems": problems, "photos": labels.photos}
 
 
-def put(data: dict[str, Any], key: str, at: int, **values: Any) -> None:
+def put(data: dict[str, Any], key: str, at: int, **values: Any) -> bool:
     data[key][at] |= values
+    return False
 
 
 @pytest.mark.parametrize(
@@ -100,7 +101,7 @@ def test_only_what_somebody_has_looked_at_counts(photos: Album, tmp_path: Path) 
     found = changed(photos, tmp_path, lambda d: put(d, "images", 1, reviewed=True))
     assert list(found["photos"]) == ["deep/b.png"]
     with pytest.raises(DeixisError, match="nobody has looked at any of its 2 photos"):
-        changed(photos, tmp_path, lambda d: [put(d, "images", at, reviewed=False) for at in (0, 1)])
+        changed(photos, tmp_path, lambda d: put(d, "images", 0, reviewed=False) or put(d, "images", 1, reviewed=False))
 
 
 def test_names_that_several_photos_have_are_not_guessed(photos: Album, tmp_path: Path) -> None:

@@ -137,7 +137,10 @@ def test_supervision_of_a_grounder_pulls_its_answers(batch: Batch, with_boxes: C
     value = objective(Context(model, boxed))["supervision"]
     shares = torch.softmax(model.phrase_logits(boxed), -1)
     overlap = word_targets(boxed, "test").overlap
-    expected = [-sum(shares[p, n] for n in range(shape[2]) if overlap[p, n] > 0.5).log() for p in range(len(boxed))]
+    expected = [
+        -torch.stack([shares[p, n] for n in range(shape[2]) if overlap[p, n] > 0.5]).sum().log()
+        for p in range(len(boxed))
+    ]
     assert value.item() == pytest.approx(torch.stack(expected).mean().item())
     value.backward()
     assert model.scores.grad is not None
