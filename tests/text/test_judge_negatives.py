@@ -54,9 +54,7 @@ def test_wider_names_that_are_kept_are_counted(knows: bool) -> None:
     assert found.captions == 3
     assert found.judged == 2  # man and women are persons; nothing wider than a tree is listed
     assert found.wider_proposed == 1.0
-    assert found.wider_kept == (
-        0.0 if knows else 1.0
-    )  # the own noun and one of the others go
+    assert found.wider_kept == (0.0 if knows else 1.0)  # the own noun and one of the others go
     assert [noun for _, noun, _ in found.examples] == ([] if knows else ["man", "women"])
     assert all(wider == ("person",) for _, _, wider in found.examples)
 
