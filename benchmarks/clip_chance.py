@@ -123,7 +123,7 @@ def with_guesses(
 @torch.no_grad()
 def reference_loss(work: Evaluation) -> float:
     """Return the cross entropy of the reference sentences, per word."""
-    model, encoder = work.loaded.model, CaptionEncoder(work.loaded.vocabulary, work.loaded.config.recipe.data.length)
+    model, encoder = work.loaded.model, CaptionEncoder(work.loaded.vocabulary, work.loaded.config.inputs.length)
     assert isinstance(model, Captioner)
     total, words = 0.0, 0
     for example in work.examples:

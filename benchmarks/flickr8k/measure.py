@@ -23,9 +23,9 @@ from deixis.evaluation.evaluate import (
     caption_examples,
     caption_items,
 )
-from deixis.evaluation.phrases import METRICS, phrase_cases
 from deixis.grounding.base import AnswerOptions, WordGrounder
 from deixis.grounding.baselines import build_baseline
+from deixis.grounding.phrase_cases import phrase_cases
 from deixis.grounding.scan import Scan
 from deixis.metrics.bootstrap import MeanSample
 from deixis.metrics.captions.scores import score_captions
@@ -37,6 +37,8 @@ from deixis.metrics.grounding.phrases import ANY_BOX, PROTOCOLS, score_phrases
 from deixis.metrics.sections import attention_section, caption_section
 from deixis.models.names import load
 from deixis.text.vocabulary import Vocabulary
+from deixis.training.phrase_validation import METRICS
+from deixis.training.recipe import Recipe
 from deixis.training.run import Run
 
 
@@ -55,7 +57,7 @@ def measure_phrases(worker: Worker, row: Row, seed: int, path: Path, split: str)
     else:
         loaded = load(model_name(row, seed))
         model, vocabulary, steps = loaded.model, loaded.vocabulary, loaded.config.step
-        examples, source = worker.photos(loaded.config.recipe, split)
+        examples, source = worker.photos(Recipe.from_plain(loaded.config.recipe), split)
         run = Run(path)
         facts = {"validations": validations(run), **last_losses(run)} if run.exists else {}
     if not isinstance(model, WordGrounder):
@@ -121,7 +123,7 @@ def answer_as(model: WordGrounder, row: Row) -> None:
 def measure_captions(worker: Worker, row: Row, seed: int, path: Path, split: str) -> Result:
     """Score a captioner on a split: captions, grounding F1 over the 480 classes, attention on the references."""
     loaded = load(str(path))
-    model, recipe = loaded.model, loaded.config.recipe
+    model, recipe = loaded.model, Recipe.from_plain(loaded.config.recipe)
     if not isinstance(model, Captioner):
         raise DeixisError(f"{path} holds a {loaded.kind}, which captions nothing: it cannot be a row of this table")
     examples, source = worker.photos(recipe, split)

@@ -143,7 +143,7 @@ def test_the_grounder_chooses_among_captions(model: Deixis, regions: list[Region
         best = heard.alternatives(one, beam=4)
         assert {caption.text for caption in best} == {caption.text for caption in plain}
         words = [[model.captioner.vocabulary.encode(caption.text, end=True)] for caption in best]
-        batch = pad_regions([one], max_regions=model.grounder.config.recipe.data.regions)
+        batch = pad_regions([one], max_regions=model.grounder.config.inputs.regions)
         scores = [float(heard.chooser.matches(torch.tensor([said]), batch)) for said in words]
         assert scores == sorted(scores, reverse=True), "with such a weight nobody else is asked"
         assert heard.caption(one, beam=4).text == best[0].text

@@ -16,8 +16,8 @@ from deixis.data.collate import RegionSource
 from deixis.data.open import open_dataset
 from deixis.evaluation.evaluate import EvaluationOptions, prepare
 from deixis.evaluation.measure import answering_strategy, evaluate_bundle
-from deixis.evaluation.retrieval import similarities
 from deixis.grounding.scan import Scan
+from deixis.grounding.similarities import similarities
 
 PHOTOS = Path(__file__).parents[2] / "examples" / "photos"
 

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 import torch
 
-from deixis.captioning.model.config import InputSizes
 from deixis.data.collate import RegionSource
 from deixis.data.open import open_dataset
+from deixis.data.sizes import InputSizes
 from deixis.errors import BadFileError, DeixisError
-from deixis.evaluation.phrases import phrase_cases
 from deixis.grounding.infoground import InfoGround, InfoGroundConfig
+from deixis.grounding.phrase_cases import phrase_cases
 from deixis.home import cache_home
 from deixis.metrics.grounding.phrases import ANY_BOX, score_phrases
 from deixis.regions.store.reader import RegionStore
@@ -139,8 +139,8 @@ def test_every_row_of_the_tables_resolves(name: str, size: str) -> None:
 def test_validation_needs_boxes(photos: Path, grid_store: Path) -> None:
     from dataclasses import replace
 
-    from deixis.evaluation.phrases import PhraseValidation
     from deixis.training.dataset import load_data
+    from deixis.training.phrase_validation import PhraseValidation
     from deixis.training.recipe import DataRecipe, ValidationRecipe
 
     recipe = DataRecipe(str(photos), str(grid_store), limit=4, parse=False, min_count=1)

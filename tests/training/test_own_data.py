@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -17,17 +16,16 @@ from deixis.data import region_cache as kept_regions
 from deixis.data.open import open_dataset
 from deixis.data.sentences import plain_sentence
 from deixis.errors import BadRecipeError, DeixisError
-from deixis.evaluation import retrieval_validation
 from deixis.evaluation.calibrate_boxes import Judged, fit_calibration, with_noun_phrases
 from deixis.evaluation.evaluate import choose_split
-from deixis.evaluation.retrieval_validation import RetrievalValidation
 from deixis.grounding.calibration import Calibration, Logistic
 from deixis.models.names import SHIPPED, load
 from deixis.regions.extraction.tasks import Settings
 from deixis.text.vocabulary import Entry, Vocabulary
-from deixis.training import dataset
+from deixis.training import dataset, retrieval_validation
 from deixis.training.recipe import Recipe, Source, ValidationRecipe
 from deixis.training.recipe_files import load_recipe
+from deixis.training.retrieval_validation import RetrievalValidation
 from deixis.training.run import Run
 from deixis.training.start import starting_regions, starting_words, with_new_words
 from deixis.training.train import train
@@ -146,11 +144,11 @@ def test_too_few_photos_to_draw_from_have_a_way_out(two_photos: Path, monkeypatc
 
 def test_a_model_is_measured_on_photos_it_did_not_learn_from(two_photos: Path, tmp_path: Path) -> None:
     data = open_dataset(two_photos)
-    trained = load_recipe("captioning/own", [f"data.dataset={two_photos}"]).data
+    trained = load_recipe("captioning/own", [f"data.dataset={two_photos}"]).data.dataset
     assert choose_split(data, None) == "all"
     assert choose_split(data, None, trained) == "test"
     assert choose_split(data, "val", trained) == "val"
-    assert choose_split(data, None, replace(trained, dataset=str(tmp_path / "gone"))) == "all"
+    assert choose_split(data, None, str(tmp_path / "gone")) == "all"
 
 
 def judged(count: int, shift: float) -> Judged:

@@ -156,7 +156,7 @@ def caption_frames(
 
 def learned_from_clips(loaded: LoadedModel) -> bool:
     """Whether a captioner's training examples had several frames."""
-    encoder = loaded.config.recipe.model.options.get("encoder", {})
+    encoder = loaded.config.model.options.get("encoder", {})
     frames = loaded.config.extractor.get("frames", 1)
     return int(frames) > 1 or (isinstance(encoder, Mapping) and encoder.get("map") == "frames")
 
@@ -207,7 +207,7 @@ def _say(model: Deixis, frames: Sequence[Regions], options: ClipOptions) -> tupl
     assert isinstance(loaded.model, Captioner)
     reading = options.reading or ("together" if learned_from_clips(loaded) else "apart")
     seen = [join_frames(frames)] if reading == "together" else list(frames)
-    batch = pad_regions(seen, max_regions=loaded.config.recipe.data.regions).to(model.device)
+    batch = pad_regions(seen, max_regions=loaded.config.inputs.regions).to(model.device)
     with torch.inference_mode():
         words, score, attention = agreed_sentence(loaded.model, batch, fluent_search(loaded.vocabulary, options.beam))
     weights = (attention * priors(batch, model.card.pointing)[None, :, None]).cpu()  # (K, B, T, N)

@@ -16,7 +16,8 @@ from deixis.answering.check import check as check_caption
 from deixis.answering.choosing import Chooser
 from deixis.answering.photos import Photo, Seen, photo_name, read_photo
 from deixis.answering.phrases import doubtful_where_unknown, phrases_of_sentence, single_phrases
-from deixis.captioning.answer import Pointing, grounded_captions, reground
+from deixis.answering.reground import reground
+from deixis.captioning.answer import Pointing, grounded_captions
 from deixis.captioning.model.captioner import Captioner
 from deixis.captioning.model.distributed_attention import DistributedAttention
 from deixis.captioning.search.fluent import fluent_search
@@ -198,7 +199,7 @@ class Deixis:
         weights, voted = generated.attention[:, 0, 0], generated.voted[:, 0, 0].unsqueeze(-1)  # (K, T, N), (K, T, 1)
         mean = (weights * voted).sum(0) / voted.sum(0).clamp(min=1)
         attention = mean[: len(caption.words)].float().cpu().numpy()
-        return Look(caption, seen[0].top(self.captioner.config.recipe.data.regions), attention)
+        return Look(caption, seen[0].top(self.captioner.config.inputs.regions), attention)
 
     def ground(
         self,
@@ -228,13 +229,8 @@ class Deixis:
     ) -> list[GroundedPhrases]:
         """Find the phrases of sentences that are parsed already (``deixis.text.rules.chunker``), in few passes."""
         seen = self._seen([image])[0].top(self._judge_regions)
-        together = getattr(self._judge, "ground_all", None)
         with torch.inference_mode():
-            answers: Sequence[GroundedPhrases] = (
-                [self._judge.ground(seen, sentence) for sentence in sentences]
-                if together is None
-                else together(seen, sentences)
-            )
+            answers = self._judge.ground_all(seen, sentences)
         named = name or photo_name(image)
         return [
             GroundedPhrases(
@@ -290,7 +286,7 @@ class Deixis:
             raise DeixisError(f"beam should be at least 1, got {beam}")
         kind: Literal["greedy", "beam"] = "greedy" if beam == 1 else "beam"
         strategy = replace(self._fluent, kind=kind, width=beam)
-        batch = pad_regions(seen, names, max_regions=loaded.config.recipe.data.regions).to(self.device)
+        batch = pad_regions(seen, names, max_regions=loaded.config.inputs.regions).to(self.device)
         generated = loaded.model.generate(batch, strategy)
         chooser = self.chooser
         if chooser is not None and beam > 1:
@@ -345,7 +341,7 @@ class Deixis:
 
     @property
     def _judge_regions(self) -> int:
-        return self._judge_part.config.recipe.data.regions
+        return self._judge_part.config.inputs.regions
 
 
 def _require_device(device: str) -> None:

@@ -45,7 +45,7 @@ def bundle(
     from deixis.evaluation.evaluate import EvaluationOptions
     from deixis.evaluation.measure import answering_strategy
     from deixis.models.bundle import find_bundle, join, write_bundle
-    from deixis.models.hub import push_to_hub
+    from deixis.models.publish import push_to_hub
 
     if output is None and push is None:
         raise DeixisError("say where the bundle goes: -o FOLDER, or --push OWNER/NAME")

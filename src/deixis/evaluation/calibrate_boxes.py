@@ -216,7 +216,7 @@ def _naming(sentence: Sentence) -> Sentence:
 
 def _of_the_start(work: Evaluation) -> Calibration | None:
     """Return the calibration of the model that this one started from."""
-    name = work.loaded.config.recipe.start_from
+    name = work.loaded.config.recipe.get("start_from")
     try:
         return None if name is None else Calibration.load(find_model(name, part="grounder"))
     except BadFileError:  # it is not here any more

@@ -12,12 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deixis.answering.load import Deixis
-from deixis.answering.presence import Presence, fit_presence, judged_words, named_in
 from deixis.captioning.model.captioner import Captioner
 from deixis.errors import DeixisError
 from deixis.evaluation.choice import choice_of
 from deixis.evaluation.evaluate import Evaluation, EvaluationOptions, caption_examples, prepare, with_model
 from deixis.grounding.calibration import area_under_curve, calibration_error, cross_fitted
+from deixis.grounding.presence import Presence, fit_presence, judged_words, named_in
 from deixis.metrics.bootstrap import MeanSample, Sample
 from deixis.metrics.report import Section
 
@@ -41,7 +41,7 @@ def judge_captions(model: Deixis, work: Evaluation) -> JudgedWords:
     if grounder is None:
         raise DeixisError(f"{model.name} has no grounder to check captions with: name one")
     judge, source = grounder.grounder(), with_model(work, grounder).source
-    most, examples = grounder.config.recipe.data.regions, {example.id: example for example in work.examples}
+    most, examples = grounder.config.inputs.regions, {example.id: example for example in work.examples}
     rows: list[tuple[float, bool, int]] = []
     for number, caption in enumerate(work.captions):
         regions = source.stores[0].get(caption.image, source.fields).top(most)

@@ -24,6 +24,7 @@ from deixis.data.locations import find
 from deixis.data.open import open_dataset
 from deixis.data.region_cache import regions_of
 from deixis.errors import BadFileError, DeixisError, MissingExtraError
+from deixis.evaluation.phrases import evaluate_phrases
 from deixis.evaluation.retrieval import measure_retrieval
 from deixis.grounding.base import WordGrounder
 from deixis.metrics.captions.java import find_java, jar_folder
@@ -34,11 +35,9 @@ from deixis.metrics.grounding.object_words import AnnotatedAttention, GroundedIt
 from deixis.metrics.report import Report, Section
 from deixis.metrics.sections import attention_section, caption_section, grounding_section
 from deixis.models.names import LoadedModel
-from deixis.models.registry import find_class
 from deixis.regions.extraction.tasks import Settings
 from deixis.regions.store.reader import EVERYDAY, RegionStore
 from deixis.text.tokens import normal_word
-from deixis.training.recipe import DataRecipe
 from deixis.types import ClipSegment, Example, GroundedCaption
 from deixis.video import sample_times
 
@@ -122,7 +121,12 @@ def evaluate(loaded: LoadedModel, dataset: str, options: EvaluationOptions) -> E
 def measure(work: Evaluation) -> None:
     """Measure what the kind of model can do."""
     loaded = work.loaded
-    find_class("evaluation", loaded.kind, f"the model {loaded.name}")(work)
+    if isinstance(loaded.model, Captioner):
+        evaluate_captioner(work)
+    elif isinstance(loaded.model, WordGrounder):
+        evaluate_phrases(work)
+    else:
+        raise DeixisError(f"{loaded.name} is a {loaded.kind}: captioners and grounders are measured")
     if work.options.retrieval and isinstance(loaded.model, WordGrounder):
         measure_retrieval(work)
 
@@ -130,7 +134,7 @@ def measure(work: Evaluation) -> None:
 def prepare(loaded: LoadedModel, dataset: str, options: EvaluationOptions) -> Evaluation:
     """Open a dataset and find its regions."""
     data = open_dataset(find(dataset, "data"), options.reader)
-    options = replace(options, split=choose_split(data, options.split, loaded.config.recipe.data))
+    options = replace(options, split=choose_split(data, options.split, loaded.config.inputs.dataset))
     examples = [example for example in data.examples(options.split) if example.captions]
     if not examples:
         raise DeixisError(f"split '{options.split}' of {data.path} has no image with a caption: nothing to measure on")
@@ -153,14 +157,14 @@ def with_model(work: Evaluation, loaded: LoadedModel) -> Evaluation:
     return Evaluation(loaded, work.dataset, work.examples, source, work.options)
 
 
-def choose_split(data: Dataset, asked: str | None, trained: DataRecipe | None = None) -> str:
+def choose_split(data: Dataset, asked: str | None, trained: str = "") -> str:
     """Return the split to measure on: the one asked for, else ``test``, else the only one there is.
 
     Of a dataset without splits a model that was ``trained`` on a part of it is measured on the part left for testing.
     """
     if asked is not None:
         return data.find_split(asked)
-    if data.drawn_splits and trained is not None and _is_of(trained.dataset, data):
+    if data.drawn_splits and trained and _is_of(trained, data):
         return "test"
     return data.splits[0] if len(data.splits) == 1 else data.find_split("test")
 
@@ -187,13 +191,13 @@ def _regions(
 
 
 def _source(loaded: LoadedModel, store: RegionStore) -> RegionSource:
-    recipe = loaded.config.recipe.data
+    inputs = loaded.config.inputs
     fields = [name for name in EVERYDAY if name in store.fields]
-    for name, wanted in (("feature_map", recipe.maps), ("word_probs", recipe.word_probs)):
+    for name, wanted in (("feature_map", inputs.maps), ("word_probs", inputs.word_probs)):
         if wanted and name not in store.fields:
             raise BadFileError(f"the model looks at {name}, which {store.path} does not hold: extract it again")
         fields += [name] if wanted else []
-    return RegionSource((store,), recipe.regions, tuple(fields))
+    return RegionSource((store,), inputs.regions, tuple(fields))
 
 
 def evaluate_captioner(work: Evaluation) -> None:

@@ -11,7 +11,7 @@ import torch
 
 from deixis.answering.label import groundable
 from deixis.answering.load import Deixis
-from deixis.captioning.answer import reground
+from deixis.answering.reground import reground
 from deixis.captioning.search.fluent import fluent_search
 from deixis.captioning.search.strategy import Strategy
 from deixis.errors import DeixisError
@@ -69,7 +69,7 @@ def _repoint(model: Deixis, work: Evaluation) -> Callable[[Sequence[GroundedCapt
     grounder = model.grounder
     assert grounder is not None
     judge, source = grounder.grounder(), with_model(work, grounder).source
-    store, fields, most = source.stores[0], source.fields, grounder.config.recipe.data.regions
+    store, fields, most = source.stores[0], source.fields, grounder.config.inputs.regions
 
     def repoint(captions: Sequence[GroundedCaption]) -> list[GroundedCaption]:
         seen = (store.get(caption.image, fields).top(most) for caption in captions)

@@ -14,8 +14,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from deixis.captioning.model.config import InputSizes
 from deixis.data.batch import Batch, RegionBatch, WordKind
+from deixis.data.sizes import InputSizes
 from deixis.grounding.base import AnswerOptions, WordGrounder, real_words
 from deixis.text.vocabulary import UNKNOWN, Vocabulary
 from deixis.text.word_encoders import WordEncoderConfig, build_word_encoder

@@ -7,30 +7,46 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_type_hints
 
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from deixis.errors import BadFileError, DeixisError
+from deixis.errors import BadFileError, BadRecipeError, DeixisError
+from deixis.models.component import Component
 from deixis.models.files import digest, read_json, write_json
-from deixis.training.recipe import Recipe
-from deixis.training.state import named, under
+from deixis.models.strict import to_type
 
 if TYPE_CHECKING:
     from deixis.text.vocabulary import Vocabulary
 
 FORMAT = 1
 CONFIG, WEIGHTS, VOCABULARY = "config.json", "model.safetensors", "vocabulary.json"
+POINTERS = "checkpoints.json"
+"""In the folder of a run: which of its checkpoints is the last, and which the best."""
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """What a model was fed, of its recipe's ``data``: enough to feed it the same again."""
+
+    dataset: str = ""
+    train: str = ""
+    regions: int = 36
+    """Per frame; the whole frame comes on top."""
+    length: int = 20
+    maps: bool = False
+    word_probs: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class ModelConfig:
     """What ``config.json`` says of a model."""
 
-    recipe: Recipe
+    recipe: Mapping[str, Any]
+    """All of it, as plain data; training alone reads what it says of training (``Recipe.from_plain``)."""
     fingerprint: str
     """Of the regions it was trained on; it refuses others."""
     extractor: Mapping[str, Any]
@@ -43,6 +59,19 @@ class ModelConfig:
     step: int = 0
     versions: Mapping[str, str] = field(default_factory=dict)
     files: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    @property
+    def model(self) -> Component:
+        """The model's kind and options."""
+        return Component.read(self.recipe.get("model"), "model")
+
+    @property
+    def inputs(self) -> Inputs:
+        """What the model is fed."""
+        data = self.recipe.get("data")
+        hints = get_type_hints(Inputs)
+        given = data if isinstance(data, Mapping) else {}
+        return Inputs(**{k: to_type(hints[k], given[k], f"data.{k}") for k in hints if k in given})
 
     def require(self, fingerprint: str, where: object) -> None:
         """Refuse regions of another extractor."""
@@ -69,7 +98,7 @@ def save_model(folder: Path, model: nn.Module, vocabulary: Vocabulary, config: M
     weights = under("model", named("model", model.state_dict()))
     save_file({name: tensor.detach().cpu().contiguous() for name, tensor in weights.items()}, folder / WEIGHTS)
     vocabulary.save(folder / VOCABULARY)
-    data = asdict(config) | {"recipe": config.recipe.plain()}
+    data = asdict(config)
     data["versions"] = installed_versions()
     data["files"] = {name: digest(folder / name) for name in (WEIGHTS, VOCABULARY)}
     write_json(folder / CONFIG, {"format": FORMAT, **data})
@@ -87,9 +116,15 @@ def load_config(folder: Path) -> ModelConfig:
     if missing:
         raise BadFileError(f"{folder / CONFIG} is damaged: missing or unknown {', '.join(sorted(missing))}")
     values = {item.name: data[item.name] for item in fields(ModelConfig)}
-    values["recipe"] = Recipe.from_plain(data["recipe"], f"{folder / CONFIG}: recipe")
     values["classes"] = tuple(data["classes"])
-    return ModelConfig(**values)
+    if not isinstance(values["recipe"], Mapping):
+        raise BadFileError(f"{folder / CONFIG} is damaged: its recipe is no mapping")
+    config = ModelConfig(**values)
+    try:
+        config.model, config.inputs  # noqa: B018 - what cannot be read is refused here
+    except BadRecipeError as error:
+        raise BadRecipeError(f"{folder / CONFIG}: recipe: {error}") from error
+    return config
 
 
 def load_weights(folder: Path, config: ModelConfig | None = None) -> dict[str, Tensor]:
@@ -123,3 +158,33 @@ def fill(model: nn.Module, weights: Mapping[str, Tensor], where: object) -> None
 def same_device(model: nn.Module) -> torch.device:
     """Return the device of a model's parameters."""
     return next(model.parameters()).device
+
+
+def pointed(run: Path, which: str) -> Path | None:
+    """Return the folder of a run's ``last`` or ``best`` checkpoint, or None before there is one."""
+    if not (run / POINTERS).exists():
+        return None
+    name = read_json(run / POINTERS).get(which)
+    if name is None:
+        return None
+    folder = run / "checkpoints" / Path(str(name)).name
+    if not folder.is_dir():
+        raise BadFileError(f"{run / POINTERS} names {folder}, which is missing: the run is damaged")
+    return folder
+
+
+def named(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Put a prefix before every name; tensors that share memory are copied, as safetensors needs."""
+    seen: set[int] = set()
+    out: dict[str, Tensor] = {}
+    for name, tensor in tensors.items():
+        shared = tensor.numel() > 0 and tensor.untyped_storage().data_ptr() in seen
+        seen.add(tensor.untyped_storage().data_ptr())
+        out[f"{prefix}.{name}"] = tensor.clone() if shared else tensor
+    return out
+
+
+def under(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Return the tensors under a prefix, without it."""
+    start = prefix + "."
+    return {name[len(start) :]: tensor for name, tensor in tensors.items() if name.startswith(start)}

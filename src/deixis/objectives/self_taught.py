@@ -5,10 +5,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from deixis.grounding.reir.forward_pass import reir_pass
 from deixis.grounding.reir.model import Reir
 from deixis.grounding.reir.refinement import Neighbourhood, self_taught_losses, self_taught_targets
 from deixis.objectives.base import Context, Objective
+from deixis.objectives.reir_pass import reir_pass
 from deixis.processes import masked_mean
 
 

@@ -22,6 +22,7 @@ from torch import Tensor, nn
 
 from deixis.errors import BadFileError
 from deixis.home import cache_home
+from deixis.interfaces import Model
 from deixis.text.vocabulary import END, PAD, UNKNOWN, Vocabulary
 
 LONGEST = 64
@@ -91,7 +92,7 @@ class WordTransformer(nn.Module):
         self.load_state_dict(weights)
 
 
-class MaskedLanguageModel(nn.Module):
+class MaskedLanguageModel(Model):
     """Guesses words from their context; the output shares the embedding (tied weights)."""
 
     def __init__(self, config: MaskedModelConfig, vocabulary: Vocabulary) -> None:
