@@ -99,13 +99,15 @@ def test_infoground_trains_and_is_measured(photos: Path, grid_store: Path, tmp_p
     points = points_of_run(tmp_path / "run")
     assert len(points) == 2
 
-    from deixis.evaluation.evaluate import EvaluationOptions, evaluate
-    from deixis.models.names import load
+    from deixis.answering.load import Deixis
+    from deixis.evaluation.evaluate import evaluate
+    from deixis.evaluation.setting import EvaluationOptions
 
-    loaded = load(str(tmp_path / "run"))
-    assert isinstance(loaded.grounder(), InfoGround)
+    model = Deixis.from_pretrained(tmp_path / "run", extractor=False)
+    assert model.grounder is not None
+    assert isinstance(model.grounder.grounder(), InfoGround)
     options = EvaluationOptions("val", store=str(grid_store), limit=12, replicates=20)
-    report = evaluate(loaded, str(photos), options).report()
+    report = evaluate(model, str(photos), options).report()
     assert [section.protocol.split()[0] for section in report.sections] == ["any-box", "merged-box"]
 
 

@@ -16,8 +16,8 @@ from deixis.data import region_cache as kept_regions
 from deixis.data.open import open_dataset
 from deixis.data.sentences import plain_sentence
 from deixis.errors import BadRecipeError, DeixisError
-from deixis.evaluation.calibrate_boxes import Judged, fit_calibration, with_noun_phrases
-from deixis.evaluation.evaluate import choose_split
+from deixis.evaluation.calibration import Judged, fit_calibration, with_noun_phrases
+from deixis.evaluation.setting import choose_split
 from deixis.grounding.calibration import Calibration, Logistic
 from deixis.models.names import SHIPPED, load
 from deixis.regions.extraction.tasks import Settings

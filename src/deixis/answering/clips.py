@@ -21,7 +21,6 @@ from deixis.answering.segments import Segment, choose_segments, read_segments
 from deixis.answering.tracks import Candidates, follow
 from deixis.captioning.answer import point, priors, sentence_text
 from deixis.captioning.model.captioner import Captioner
-from deixis.captioning.model.distributed_attention import DistributedAttention
 from deixis.captioning.search.fluent import fluent_search
 from deixis.captioning.search.strategy import Strategy
 from deixis.data.batch import RegionBatch
@@ -246,7 +245,7 @@ def _looked(looks: _Looks, word: int, model: Deixis) -> Candidates:
     weights, boxes = looks.weights[:, word], looks.boxes
     everyone, here = torch.ones(len(weights), dtype=torch.bool), torch.ones(len(boxes), dtype=torch.bool)
     captioner = model.captioner.model
-    branches = isinstance(captioner, Captioner) and isinstance(captioner.decoder.attention, DistributedAttention)
+    branches = isinstance(captioner, Captioner) and captioner.branches
     where = point(weights, everyone, boxes, here, torch.zeros_like(here).long(), model.card.pointing, branches=branches)
     mean = weights.mean(0)  # (n,)
     order = mean.argsort(descending=True, stable=True)[:CANDIDATES]

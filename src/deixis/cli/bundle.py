@@ -39,11 +39,9 @@ def bundle(
     from dataclasses import replace
 
     from deixis.answering.load import Deixis
-    from deixis.defaults import BEAM
     from deixis.errors import DeixisError
-    from deixis.evaluation.calibrate_check import calibrate as fit
-    from deixis.evaluation.evaluate import EvaluationOptions
-    from deixis.evaluation.measure import answering_strategy
+    from deixis.evaluation.check import calibrate as fit
+    from deixis.evaluation.setting import EvaluationOptions
     from deixis.models.bundle import find_bundle, join, write_bundle
     from deixis.models.publish import push_to_hub
 
@@ -61,8 +59,7 @@ def bundle(
     model = Deixis.from_bundle(found)  # parts that do not fit each other are refused before anything is written
     done: dict[str, Any] = {}
     if calibrate is not None:
-        options = EvaluationOptions(split=split, store=store, strategy=answering_strategy(model, BEAM))
-        presence, done["check"] = fit(model, calibrate, options)
+        presence, done["check"] = fit(model, calibrate, EvaluationOptions(split=split, store=store))
         found = replace(found, card=replace(found.card, presence=presence))
     if output is not None:
         write_bundle(output, found, half=not full)

@@ -1,4 +1,4 @@
-"""Grounders measured on annotated phrases by ``deixis evaluate``.
+"""Annotated phrases, looked for as people look for them, and scored.
 
 Any-box is the protocol of InfoGround and merged-box that of ReIR; they differ by many points, so reports show both.
 """
@@ -6,52 +6,45 @@ Any-box is the protocol of InfoGround and merged-box that of ReIR; they differ b
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
 
-from deixis.data.parses import with_parses
-from deixis.errors import DeixisError
+from deixis.answering.phrases import as_asked
+from deixis.evaluation.calibration import calibration_section, judged
+from deixis.evaluation.setting import Evaluation
 from deixis.grounding.base import WordGrounder
-from deixis.grounding.phrase_cases import _box, phrase_cases
-from deixis.metrics.grounding.phrases import PROTOCOLS
+from deixis.metrics.grounding.phrases import PROTOCOLS, PhraseCase
 from deixis.metrics.sections import phrase_section
-from deixis.types import Box
-
-if TYPE_CHECKING:
-    from deixis.evaluation.evaluate import Evaluation
+from deixis.types import Box, Example, Regions
 
 
-def evaluate_phrases(work: Evaluation) -> None:
+def measure_phrases(work: Evaluation) -> None:
     """Score a grounder on the phrases of a split, under both protocols, beside what its regions allow."""
-    model = work.loaded.model
-    if not isinstance(model, WordGrounder):
-        raise DeixisError(f"{work.loaded.name} is no grounder of words")
-    options = work.options
+    grounder = work.model.grounder
+    assert grounder is not None
     if not any(phrase.boxes for e in work.examples for caption in e.captions for phrase in caption.phrases):
         work.notes.append("phrases were not scored: none of them has a box in this split")
         return
-    if model.reads_relations:
-        work.examples = tuple(with_parses(work.examples))
-    began = time.perf_counter()
-    cases = phrase_cases(
-        model,
-        work.loaded.vocabulary,
-        work.examples,
-        work.source,
-        batch=max(1, options.batch // 4),
-        device=options.device,
-    )
-    work.seconds["phrases"] = (time.perf_counter() - began) / len(work.examples)
+    cases: list[PhraseCase] = []
     proposals: dict[str, list[Box]] = {}
+    began = time.perf_counter()
     for example in work.examples:
-        regions = work.source.regions([example.id])
-        proposals[example.id] = [_box(row) for row in regions.boxes[0][regions.mask[0]].tolist()]
+        seen = work.seen([example.id])[0].top(grounder.config.inputs.regions)
+        cases += phrase_cases(work, example, seen)
+        proposals[example.id] = [(x1, y1, x2, y2) for x1, y1, x2, y2 in seen.boxes.tolist()]
+    work.seconds["phrases"] = (time.perf_counter() - began) / len(work.examples)
     for protocol in PROTOCOLS.values():
         work.sections.append(phrase_section(cases, protocol, proposals, **work.drawing))
-    if model.calibration is not None:
-        from deixis.evaluation.calibrate_boxes import (  # it needs the evaluation, which needs this
-            calibration_section,
-            judged,
-        )
-
+    if isinstance(grounder.model, WordGrounder) and grounder.model.calibration is not None:
         _, own, other = judged(work)
-        work.sections.append(calibration_section(model.calibration, own, other))
+        work.sections.append(calibration_section(grounder.model.calibration, own, other))
+
+
+def phrase_cases(work: Evaluation, example: Example, seen: Regions) -> list[PhraseCase]:
+    """Ask for every phrase of an image's captions. One the model knows no word of has no ranked box: a miss."""
+    sentences = [as_asked(caption, work.model.words) for caption in example.captions if caption.phrases]
+    if not sentences:
+        return []
+    return [
+        PhraseCase(example.id, answer.text, phrase.boxes, answer.ranked, phrase.types)
+        for sentence, answers in zip(sentences, work.model.ground_sentences(seen, sentences), strict=True)
+        for phrase, answer in zip(sentence.phrases, answers.phrases, strict=True)
+    ]

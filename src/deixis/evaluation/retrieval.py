@@ -6,30 +6,27 @@ The measure of SCAN (Lee et al., ECCV 2018, section 4.2), for every grounder tha
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
+from deixis.evaluation.setting import Evaluation
 from deixis.grounding.base import WordGrounder
 from deixis.grounding.similarities import similarities
 from deixis.metrics.report import Section
 from deixis.metrics.retrieval import score_retrieval
-
-if TYPE_CHECKING:
-    from deixis.evaluation.evaluate import Evaluation
 
 PROTOCOL = "image-text retrieval (SCAN)"
 
 
 def measure_retrieval(work: Evaluation) -> None:
     """Add R@1, R@5 and R@10 both ways, among the first images of the split."""
-    model = work.loaded.model
-    assert isinstance(model, WordGrounder)
-    options = work.options
-    examples = [example for example in work.examples if example.captions][: options.retrieval]
+    options, grounder, most = work.options, work.model.grounder, work.options.among(work.model)
+    if not most or grounder is None or not isinstance(grounder.model, WordGrounder):
+        return
+    examples = [example for example in work.examples if example.captions][:most]
     if len(examples) < 2:
         work.notes.append("retrieval was not scored: it needs at least two images")
         return
     try:
-        found = similarities(model, work.loaded.vocabulary, examples, work.source, options.device)
+        found = similarities(grounder.model, grounder.vocabulary, examples, work.source(grounder), work.model.device)
     except TypeError as error:
         work.notes.append(f"retrieval was not scored: {error}")
         return

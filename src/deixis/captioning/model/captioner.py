@@ -53,6 +53,11 @@ class Captioner(Model):
         )
 
     @property
+    def branches(self) -> bool:
+        """Whether its rows of attention are branches of distributed attention, each with a word of its own."""
+        return isinstance(self.decoder.attention, DistributedAttention)
+
+    @property
     def active_branches(self) -> int:
         """How many branches of distributed attention are in use; settable, for a staged start."""
         attention = self.decoder.attention
@@ -177,8 +182,7 @@ class Captioner(Model):
     ) -> list[GroundedCaption]:
         """Return for each image its best caption, with the boxes of its words."""
         generated = self.generate(regions, strategy, generator)
-        branches = isinstance(self.decoder.attention, DistributedAttention)
-        return grounded_captions(generated, regions, vocabulary, pointing, branches=branches)
+        return grounded_captions(generated, regions, vocabulary, pointing, branches=self.branches)
 
     def _sampled(
         self, gates: Tensor, memory: Memory, hidden: Tensor, feed: ScheduledSampling, image_of: Tensor

@@ -6,16 +6,15 @@ say "child" where the model says "boy", so some words that are right count as ab
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from deixis.answering.load import Deixis
-from deixis.captioning.model.captioner import Captioner
 from deixis.errors import DeixisError
-from deixis.evaluation.choice import choice_of
-from deixis.evaluation.evaluate import Evaluation, EvaluationOptions, caption_examples, prepare, with_model
+from deixis.evaluation.captions import caption_examples
+from deixis.evaluation.setting import Evaluation, EvaluationOptions, prepare
 from deixis.grounding.calibration import area_under_curve, calibration_error, cross_fitted
 from deixis.grounding.presence import Presence, fit_presence, judged_words, named_in
 from deixis.metrics.bootstrap import MeanSample, Sample
@@ -35,16 +34,16 @@ class JudgedWords:
     group: NDArray[np.int64]  # (M,) which photo
 
 
-def judge_captions(model: Deixis, work: Evaluation) -> JudgedWords:
+def judge_captions(work: Evaluation) -> JudgedWords:
     """Ask the grounder about the words of all captions of an evaluation."""
-    grounder = model.grounder
+    grounder = work.model.grounder
     if grounder is None:
-        raise DeixisError(f"{model.name} has no grounder to check captions with: name one")
-    judge, source = grounder.grounder(), with_model(work, grounder).source
-    most, examples = grounder.config.inputs.regions, {example.id: example for example in work.examples}
+        raise DeixisError(f"{work.model.name} has no grounder to check captions with: name one")
+    judge, most = grounder.grounder(), grounder.config.inputs.regions
+    examples = {example.id: example for example in work.examples}
     rows: list[tuple[float, bool, int]] = []
     for number, caption in enumerate(work.captions):
-        regions = source.stores[0].get(caption.image, source.fields).top(most)
+        regions = work.seen([caption.image])[0].top(most)
         named = named_in(examples[caption.image], grounder.vocabulary)
         rows += [(*row, number) for row in judged_words(judge, grounder.vocabulary, caption, regions, named)]
     table = np.array(rows, dtype=np.float64).reshape(-1, 3)
@@ -53,12 +52,9 @@ def judge_captions(model: Deixis, work: Evaluation) -> JudgedWords:
 
 def calibrate(model: Deixis, dataset: str, options: EvaluationOptions) -> tuple[Presence, dict[str, float]]:
     """Fit the probabilities on a split; the figures beside them are cross-fitted by photo."""
-    work = prepare(model.captioner, dataset, options)
-    captioner = model.captioner.model
-    assert isinstance(captioner, Captioner)
-    work.choose = choice_of(model, work)
-    work.captions = caption_examples(work, captioner)
-    words = judge_captions(model, work)
+    work = prepare(model, dataset, options)
+    work.captions = caption_examples(work)
+    words = judge_captions(work)
     counts = int(words.present.sum()), int((~words.present).sum())
     if min(counts) < LEAST:
         raise DeixisError(
@@ -75,12 +71,14 @@ def calibrate(model: Deixis, dataset: str, options: EvaluationOptions) -> tuple[
     return fit_presence(words.scores, words.present), facts
 
 
-def check_section(model: Deixis, work: Evaluation) -> Section | None:
+def check_section(work: Evaluation) -> Section | None:
     """Measure the check on captions that were generated already; None where nothing was fitted."""
-    presence = model.card.presence
+    presence = work.model.card.presence
     if presence is None or not work.captions:
         return None
-    words = judge_captions(model, work)
+    if work.asking.threshold is not None:
+        presence = replace(presence, threshold=work.asking.threshold)
+    words = judge_captions(work)
     if not len(words.scores):
         return None
     probability = np.array([presence(score) for score in words.scores])
