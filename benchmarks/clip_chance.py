@@ -30,7 +30,8 @@ from deixis.captioning import Captioner
 from deixis.captioning.answer import Pointing
 from deixis.data.collate import CaptionEncoder, collate, encode_example
 from deixis.errors import DeixisError
-from deixis.evaluation.captions import attention_on_references, caption_examples, caption_items
+from deixis.evaluation.attention import attention_on_references
+from deixis.evaluation.captions import caption_examples, caption_items
 from deixis.evaluation.evaluate import evaluate
 from deixis.evaluation.setting import Evaluation, EvaluationOptions
 from deixis.geometry import iou, union_box
@@ -149,7 +150,7 @@ def compare(work: Evaluation, words: DatasetWords, draws: int, seed: int) -> dic
     for name, rule in RULES.items():
         work.options = replace(asked, asking=Asking(beam=1, fluent=False, pointing=Pointing(rule)))
         items = caption_items(caption_examples(work), work.examples, words)
-        looked = attention_on_references(work, words)
+        looked = attention_on_references(work, work.model.captioner, words)
         found[f"the captioner, {name}"] = figures(items, looked)
     work.options = asked
     regions, rng = frames_of(work), random.Random(seed)

@@ -14,7 +14,8 @@ from pathlib import Path
 from deixis.answering.asking import Asking
 from deixis.answering.load import Deixis
 from deixis.captioning.answer import Pointing
-from deixis.evaluation.captions import attention_on_references, caption_examples, caption_items
+from deixis.evaluation.attention import attention_on_references
+from deixis.evaluation.captions import caption_examples, caption_items
 from deixis.evaluation.setting import EvaluationOptions, prepare
 from deixis.metrics.grounding.attention_accuracy import score_attention
 from deixis.metrics.grounding.dataset_words import words_of_examples
@@ -50,7 +51,7 @@ def main() -> None:
             work.options = replace(asked, asking=Asking(beam=1, fluent=False, pointing=pointing))
             items = caption_items(caption_examples(work), work.examples, words)
             scores = score_grounding(items, photos=True).scores
-            looked = score_attention(attention_on_references(work, words))
+            looked = score_attention(attention_on_references(work, work.model.captioner, words))
             values = [*(scores[key] for key in SHOWN), looked.accuracy]
             print(
                 f"| {Path(name).name} | {title} | {' | '.join(f'{100 * value:.2f}' for value in values)} |", flush=True

@@ -17,7 +17,8 @@ from deixis.captioning.model.captioner import Captioner
 from deixis.data.locations import find
 from deixis.data.open import open_dataset
 from deixis.errors import DeixisError
-from deixis.evaluation.captions import attention_on_references, caption_examples, caption_items
+from deixis.evaluation.attention import attention_on_references
+from deixis.evaluation.captions import caption_examples, caption_items
 from deixis.evaluation.setting import Evaluation, EvaluationOptions
 from deixis.grounding.base import AnswerOptions, WordGrounder
 from deixis.grounding.baselines import build_baseline
@@ -135,7 +136,7 @@ def measure_captions(worker: Worker, row: Row, seed: int, path: Path, split: str
     words = words_of_examples(examples, class_list=class_list)
     items = caption_items(captions, examples, words)
     grounding = score_grounding(items, photos=True)
-    looked = score_attention(attention_on_references(done, words))
+    looked = score_attention(attention_on_references(done, loaded, words))
     found = {**caption_section(scores, replicates=0, seed=0).samples, **grounding.samples}
     found |= attention_section(looked, photos=True, replicates=0, seed=0).samples
     samples = {name: found[name].to_json() for name in CAPTIONS}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -25,6 +26,22 @@ def whole_file(path: str | Path) -> Iterator[Path]:
         partial.replace(path)
     finally:
         partial.unlink(missing_ok=True)
+
+
+@contextmanager
+def whole_folder(path: str | Path) -> Iterator[Path]:
+    """Give a temporary folder to fill; it becomes ``path``, which is missing or empty, when the block ends well."""
+    path = Path(path)
+    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    try:
+        partial.mkdir(parents=True)
+        yield partial
+        for file in partial.rglob("*"):
+            if file.is_file():
+                sync(file)
+        partial.replace(path)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
 
 
 def write_text(path: str | Path, text: str) -> None:

@@ -93,8 +93,13 @@ def test_a_grounder_is_trained_calibrated_and_measured(photos: Path, grid_store:
     )
     assert shown.exit_code == 0, shown.output
     sections = json.loads(shown.stdout.splitlines()[-1])["sections"]
-    assert [section["protocol"].split()[0] for section in sections][:3] == ["any-box", "merged-box", "calibration"]
-    assert sections[2]["scores"]["found_kept"] == pytest.approx(0.95, abs=0.01)
+    assert [section["protocol"].split()[0] for section in sections][:4] == [
+        "any-box",
+        "merged-box",
+        "attention",
+        "calibration",
+    ]
+    assert sections[3]["scores"]["found_kept"] == pytest.approx(0.95, abs=0.01)
 
     both = load(f"{run}+{run}")  # an ensemble of a model with itself answers as the model does
     assert isinstance(both.model, Ensemble)

@@ -206,7 +206,8 @@ def _say(model: Deixis, frames: Sequence[Regions], options: ClipOptions) -> tupl
     assert isinstance(loaded.model, Captioner)
     reading = options.reading or ("together" if learned_from_clips(loaded) else "apart")
     seen = [join_frames(frames)] if reading == "together" else list(frames)
-    batch = pad_regions(seen, max_regions=loaded.config.inputs.regions).to(model.device)
+    data = loaded.config.inputs
+    batch = pad_regions(seen, max_regions=data.regions, whole=data.whole_image).to(model.device)
     with torch.inference_mode():
         words, score, attention = agreed_sentence(loaded.model, batch, fluent_search(loaded.vocabulary, options.beam))
     weights = (attention * priors(batch, model.card.pointing)[None, :, None]).cpu()  # (K, B, T, N)

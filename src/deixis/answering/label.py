@@ -1,8 +1,11 @@
-"""Draft boxes for the captions of a whole dataset: phrases of its own where it has them, else its noun phrases."""
+"""Draft boxes for many photos: of the phrases that somebody names, or of what their captions say.
+
+Captions give phrases of their own where they have them, else their noun phrases.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -49,6 +52,60 @@ def draft_labels(
         if len(waiting) == 64 or at + 1 == len(ids):
             yield passed + _draft(model, waiting, drafts, failed)
             waiting, passed = {}, 0
+
+
+def draft_phrases(
+    model: Deixis,
+    photos: Mapping[str, Path],
+    phrases: Sequence[str],
+    drafts: AnswerLines[GroundedPhrases],
+    failed: Failed,
+    *,
+    boxes: int = 1,
+) -> Iterator[int]:
+    """Look for the same phrases in photos without captions; yields how many photos were just dealt with.
+
+    A phrase is its own label: who asks for a "red car" wants a class of that name.
+
+    Args:
+        model: Finds them.
+        photos: Files by what the labels call them.
+        phrases: What to look for.
+        drafts: What is done already; photos that were asked for other phrases are asked again.
+        failed: Told which photos cannot be read.
+        boxes: At most so many boxes of a phrase.
+    """
+    waiting = {
+        image: path
+        for image, path in photos.items()
+        if (done := drafts.answers.get(f"{image}\nNone")) is None
+        or [phrase.text for phrase in done.phrases] != list(phrases)
+    }
+    yield len(photos) - len(waiting)
+    seen = 0
+
+    def passed_over(image: str, error: DeixisError) -> None:
+        nonlocal seen
+        seen += 1
+        failed(image, error)
+
+    for batch in in_batches(waiting.items(), passed_over):
+        regions = model.regions([pixels for _, pixels in batch])
+        for (image, _), found in zip(batch, regions, strict=True):
+            answer = model.ground(found, phrases, name=image, boxes=boxes)
+            labelled = tuple(replace(phrase, label=phrase.text) for phrase in answer.phrases)
+            drafts.add([replace(answer, phrases=labelled)])
+        yield seen + len(batch)
+        seen = 0
+
+
+def read_phrases(text: str) -> list[str]:
+    """Return the phrases of a list: one a line, or between commas; what comes twice counts once."""
+    found = [" ".join(part.split()) for line in text.splitlines() for part in line.split(",")]
+    phrases = list(dict.fromkeys(part for part in found if part and not part.startswith("#")))
+    if not phrases:
+        raise DeixisError('there is no phrase to look for: give some, such as --phrases "dog, red car"')
+    return phrases
 
 
 def _draft(

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Generic, Protocol, Self, TypeVar
 
 from deixis.errors import BadFileError, DeixisError
+from deixis.reading.plain import parse_json
 from deixis.types import GroundedCaption
 
 
@@ -114,6 +115,6 @@ def _whole_lines(path: Path) -> bytes:
 
 def _read(line: bytes, read: Callable[[Mapping[str, Any]], A], where: str) -> A:
     try:
-        return read(json.loads(line))
-    except (ValueError, BadFileError) as error:
+        return read(parse_json(line, where))
+    except BadFileError as error:
         raise BadFileError(f"{where} is no answer of ours: {error}: choose another file with -o") from error

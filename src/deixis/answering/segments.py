@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import math
 import re
 from collections.abc import Mapping, Sequence
@@ -12,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from deixis.errors import BadFileError, DeixisError
+from deixis.reading.files import read_text
+from deixis.reading.plain import parse_json
 
 Segment = tuple[float, float]
 
@@ -92,18 +93,9 @@ def read_segments(path: str | Path, clip: str | Path) -> list[Segment]:
     end are the first two columns, or those with these names; commas, tabs or semicolons between them.
     """
     path = Path(path)
-    try:
-        if path.stat().st_size > LARGEST_FILE:
-            raise BadFileError(f"{path} is too large for a list of segments: over {LARGEST_FILE // 2**20} MB")
-        text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise BadFileError(f"the segments in {path} cannot be read: {error}") from error
+    text = read_text(path, limit=LARGEST_FILE)
     if text.lstrip()[:1] in ("{", "["):
-        try:
-            data = json.loads(text)
-        except (ValueError, RecursionError) as error:
-            raise BadFileError(f"{path} is damaged JSON: {error}") from error
-        return _of_json(data, Path(clip).stem, path)
+        return _of_json(parse_json(text, str(path)), Path(clip).stem, path)
     return _of_table(text, path)
 
 

@@ -9,6 +9,9 @@ from typing import Annotated, Any
 
 import typer
 
+from deixis.reading.files import read_text
+from deixis.reading.plain import MAX_YAML_BYTES
+
 
 def _other(name: str, path: Path, text: str) -> dict[str, Any]:
     first = text.splitlines()[0].lstrip("# ").strip() if text.startswith("#") else ""
@@ -39,7 +42,7 @@ def recipes(
     found: list[dict[str, Any]] = []
     for folder, path in shipped_recipes():
         short = str(path.relative_to(folder).with_suffix(""))
-        text = path.read_text(encoding="utf-8")
+        text = read_text(path, limit=MAX_YAML_BYTES)
         if not re.search(r"^(stages|extends):", text, re.MULTILINE):  # of another command, which it names itself
             found.append(_other(short, path, text))
             continue

@@ -3,27 +3,19 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
-import torch
-
-from deixis.captioning.answer import Pointing, point, priors
-from deixis.captioning.model.captioner import Captioner
-from deixis.data.collate import CaptionEncoder, collate, encode_example
 from deixis.errors import DeixisError, MissingExtraError
+from deixis.evaluation.attention import measure_attention
 from deixis.evaluation.setting import Evaluation
 from deixis.metrics.captions.java import find_java, jar_folder
 from deixis.metrics.captions.scores import score_captions
-from deixis.metrics.grounding.attention_accuracy import score_attention
 from deixis.metrics.grounding.dataset_words import DatasetWords, words_of_caption, words_of_examples
-from deixis.metrics.grounding.object_words import AnnotatedAttention, GroundedItem, PredictedWord, ReferenceSentence
-from deixis.metrics.sections import attention_section, caption_section, grounding_section
-from deixis.text.tokens import normal_word
+from deixis.metrics.grounding.object_words import GroundedItem
+from deixis.metrics.sections import caption_section, grounding_section
 from deixis.types import ClipSegment, Example, GroundedCaption
 from deixis.video import sample_times
-
-LONGEST = 60
 
 
 def measure_captions(work: Evaluation) -> None:
@@ -48,8 +40,7 @@ def measure_captions(work: Evaluation) -> None:
     photos = all(caption.segment is None for caption in work.captions)
     items = caption_items(work.captions, work.examples, words)
     work.sections.append(grounding_section(items, photos=photos, **work.drawing))
-    looked = attention_on_references(work, words)
-    work.sections.append(attention_section(score_attention(looked), photos=photos, **work.drawing))
+    measure_attention(work, work.model.captioner, words)
     if work.model.grounder is None or work.model.method_of(work.asking) == "grounder":
         return
     # the same captions with the boxes of the way of pointing that was not asked for
@@ -101,56 +92,3 @@ def caption_items(
         )
         for caption in captions
     ]
-
-
-@torch.no_grad()
-def attention_on_references(
-    work: Evaluation, words: DatasetWords, pointing: Pointing | None = None
-) -> list[AnnotatedAttention]:
-    """Feed every reference and see where the model looks at its annotated words (GVD's attention accuracy)."""
-    loaded, source = work.model.captioner, work.source(work.model.captioner)
-    model = loaded.model
-    assert isinstance(model, Captioner)
-    pointing = pointing or work.asking.pointing or work.model.card.pointing
-    encoder = CaptionEncoder(loaded.vocabulary, LONGEST)
-    found: list[AnnotatedAttention] = []
-    size = max(1, work.options.batch // 4)
-    for first in range(0, len(work.examples), size):
-        examples = work.examples[first : first + size]
-        regions = source.regions([example.id for example in examples])
-        batch = collate([encode_example(example, encoder) for example in examples], regions).to(work.model.device)
-        decoded = model.decode(model.encode(batch.regions), batch.words, batch.image_of)
-        attention = (decoded.attention * priors(batch.regions, pointing)[batch.image_of, None]).cpu()
-        everyone = torch.ones(len(attention), dtype=torch.bool)
-        row = 0
-        for image, example in enumerate(examples):
-            sentences: Mapping[int, ReferenceSentence] = dict(enumerate(words.sentences[example.id]))
-            for number, caption in enumerate(example.captions):
-                place = _positions([normal_word(token.text) is not None for token in caption.tokens])
-                looked: dict[int, PredictedWord] = {}
-                reference = sentences.get(number)
-                for word in reference.words if reference is not None else ():
-                    at = place.get(word.index)
-                    if at is None or at >= attention.shape[2]:
-                        continue
-                    where = point(
-                        attention[:, row, at],
-                        everyone,
-                        regions.boxes[image],
-                        regions.mask[image],
-                        regions.frame[image],
-                        pointing,
-                        branches=model.branches,
-                    )
-                    lemma = words.classes.lemma(word.label)
-                    looked[word.index] = PredictedWord(word.label, lemma, where.boxes, where.frames, word.index)
-                if reference is not None:
-                    found.append(AnnotatedAttention(f"{example.id}#{number}", reference, looked, group=example.id))
-                row += 1
-    return found
-
-
-def _positions(kept: Sequence[bool]) -> dict[int, int]:
-    """Return the word position of each token that is a word, up to where captions are cut."""
-    numbers = [at for at, word in enumerate(kept) if word][:LONGEST]
-    return {token: position for position, token in enumerate(numbers)}

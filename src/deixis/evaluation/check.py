@@ -39,11 +39,11 @@ def judge_captions(work: Evaluation) -> JudgedWords:
     grounder = work.model.grounder
     if grounder is None:
         raise DeixisError(f"{work.model.name} has no grounder to check captions with: name one")
-    judge, most = grounder.grounder(), grounder.config.inputs.regions
+    judge, source = grounder.grounder(), work.source(grounder)
     examples = {example.id: example for example in work.examples}
     rows: list[tuple[float, bool, int]] = []
     for number, caption in enumerate(work.captions):
-        regions = work.seen([caption.image])[0].top(most)
+        regions = source.get(caption.image)
         named = named_in(examples[caption.image], grounder.vocabulary)
         rows += [(*row, number) for row in judged_words(judge, grounder.vocabulary, caption, regions, named)]
     table = np.array(rows, dtype=np.float64).reshape(-1, 3)

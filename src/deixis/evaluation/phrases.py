@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 
 from deixis.answering.phrases import as_asked
+from deixis.evaluation.attention import measure_attention
 from deixis.evaluation.calibration import calibration_section, judged
 from deixis.evaluation.setting import Evaluation
 from deixis.grounding.base import WordGrounder
@@ -25,9 +26,10 @@ def measure_phrases(work: Evaluation) -> None:
         return
     cases: list[PhraseCase] = []
     proposals: dict[str, list[Box]] = {}
+    source = work.source(grounder)
     began = time.perf_counter()
     for example in work.examples:
-        seen = work.seen([example.id])[0].top(grounder.config.inputs.regions)
+        seen = source.get(example.id)
         cases += phrase_cases(work, example, seen)
         proposals[example.id] = [(x1, y1, x2, y2) for x1, y1, x2, y2 in seen.boxes.tolist()]
     work.seconds["phrases"] = (time.perf_counter() - began) / len(work.examples)
@@ -36,6 +38,7 @@ def measure_phrases(work: Evaluation) -> None:
     if isinstance(grounder.model, WordGrounder) and grounder.model.calibration is not None:
         _, own, other = judged(work)
         work.sections.append(calibration_section(grounder.model.calibration, own, other))
+    measure_attention(work, grounder)
 
 
 def phrase_cases(work: Evaluation, example: Example, seen: Regions) -> list[PhraseCase]:

@@ -9,7 +9,7 @@ from typing import TypedDict
 
 from deixis.answering.asking import Asking
 from deixis.answering.load import Deixis
-from deixis.data.collate import RegionSource, fields_to_read
+from deixis.data.collate import RegionSource, fields_to_read, sizes_of
 from deixis.data.dataset import Dataset
 from deixis.data.locations import find
 from deixis.data.open import open_dataset
@@ -92,13 +92,14 @@ class Evaluation:
         parts = [part.config.inputs for part in (self.model.part, self.model.grounder) if part is not None]
         maps, words = any(part.maps for part in parts), any(part.word_probs for part in parts)
         fields = fields_to_read(self.store, maps=maps, word_probs=words)
-        return [self.store.get(image, fields) for image in images]
+        sizes = sizes_of(self.examples)
+        return [self.store.get(image, fields, size=sizes.get(image)) for image in images]
 
     def source(self, part: LoadedModel) -> RegionSource:
         """Return the regions as batches of what one part of the model is fed."""
         inputs = part.config.inputs
         fields = fields_to_read(self.store, maps=inputs.maps, word_probs=inputs.word_probs)
-        return RegionSource((self.store,), inputs.regions, fields)
+        return RegionSource((self.store,), inputs.regions, fields, inputs.whole_image, sizes_of(self.examples))
 
     def report(self) -> Report:
         """Return everything as a report."""

@@ -7,8 +7,9 @@ from pathlib import Path
 from deixis.data.sizes import InputSizes
 from deixis.errors import BadFileError
 from deixis.interfaces import Model
-from deixis.models.checkpoint import VOCABULARY, ModelConfig, fill, load_config, load_weights
+from deixis.models.checkpoint import VOCABULARY, WEIGHTS, ModelConfig, fill, load_config, load_weights
 from deixis.models.registry import build
+from deixis.reading.tensors import check_sizes, tensor_shapes
 from deixis.text.vocabulary import Vocabulary
 
 
@@ -34,10 +35,15 @@ def make_model(config: ModelConfig, vocabulary: Vocabulary, detector_classes: tu
 def load_model(folder: Path) -> tuple[Model, Vocabulary, ModelConfig]:
     """Return the model of a folder, ready to answer."""
     config = load_config(folder)
+    check_sizes({"model": config.model.options, **config.sizes}, tensor_shapes(folder / WEIGHTS), str(folder))
     weights = load_weights(folder, config)
     vocabulary = Vocabulary.load(folder / VOCABULARY)
     if config.sizes.get("words") != len(vocabulary):
         raise BadFileError(f"{folder} was made for {config.sizes.get('words')} words, not {len(vocabulary)}: damaged")
-    model = make_model(config, vocabulary)
+    try:
+        model = make_model(config, vocabulary)
+    except (RuntimeError, ArithmeticError, TypeError, AssertionError, MemoryError) as error:
+        reason = " ".join(str(error).split())[:300]
+        raise BadFileError(f"no model can be built from the recipe in {folder}: {reason}") from error
     fill(model, weights, folder)
     return model.eval(), vocabulary, config

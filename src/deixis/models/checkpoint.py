@@ -10,14 +10,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_type_hints
 
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from deixis.errors import BadFileError, BadRecipeError, DeixisError
 from deixis.models.component import Component
-from deixis.models.files import digest, read_json, write_json
+from deixis.models.files import digest, write_json
 from deixis.models.strict import to_type
+from deixis.reading.plain import expect_count, expect_keys, expect_object, expect_text, expect_texts, read_json_object
+from deixis.reading.tensors import load_tensors
 
 if TYPE_CHECKING:
     from deixis.text.vocabulary import Vocabulary
@@ -36,6 +37,8 @@ class Inputs:
     train: str = ""
     regions: int = 36
     """Per frame; the whole frame comes on top."""
+    whole_image: bool = True
+    """Whether the whole frame is a region too."""
     length: int = 20
     maps: bool = False
     word_probs: bool = False
@@ -106,24 +109,35 @@ def save_model(folder: Path, model: nn.Module, vocabulary: Vocabulary, config: M
 
 def load_config(folder: Path) -> ModelConfig:
     """Read and check ``config.json``."""
-    data = read_json(folder / CONFIG)
+    data = read_json_object(folder / CONFIG)
     if data.get("format") != FORMAT:
         raise BadFileError(
             f"{folder} is a model of format {data.get('format')!r}, this Deixis reads {FORMAT}: "
             "install the version it was made with, or train it again"
         )
-    missing = {item.name for item in fields(ModelConfig)} ^ {key for key in data if key != "format"}
-    if missing:
-        raise BadFileError(f"{folder / CONFIG} is damaged: missing or unknown {', '.join(sorted(missing))}")
-    values = {item.name: data[item.name] for item in fields(ModelConfig)}
-    values["classes"] = tuple(data["classes"])
-    if not isinstance(values["recipe"], Mapping):
-        raise BadFileError(f"{folder / CONFIG} is damaged: its recipe is no mapping")
-    config = ModelConfig(**values)
+    expect_keys(data, {"format", *(item.name for item in fields(ModelConfig))}, str(folder / CONFIG))
+    place = f"{folder / CONFIG}: "
+    config = ModelConfig(
+        recipe=expect_object(data["recipe"], f"{place}recipe"),
+        fingerprint=expect_text(data["fingerprint"], f"{place}fingerprint"),
+        extractor=expect_object(data["extractor"], f"{place}extractor"),
+        sizes={
+            name: expect_count(size, f"{place}sizes.{name}")
+            for name, size in expect_object(data["sizes"], f"{place}sizes").items()
+        },
+        classes=tuple(expect_texts(data["classes"], f"{place}classes")),
+        metrics=expect_object(data["metrics"], f"{place}metrics"),
+        step=expect_count(data["step"], f"{place}step"),
+        versions=expect_object(data["versions"], f"{place}versions"),
+        files={
+            name: expect_object(facts, f"{place}files.{name}")
+            for name, facts in expect_object(data["files"], f"{place}files").items()
+        },
+    )
     try:
         config.model, config.inputs  # noqa: B018 - what cannot be read is refused here
     except BadRecipeError as error:
-        raise BadRecipeError(f"{folder / CONFIG}: recipe: {error}") from error
+        raise BadRecipeError(f"{place}recipe: {error}") from error
     return config
 
 
@@ -134,13 +148,10 @@ def load_weights(folder: Path, config: ModelConfig | None = None) -> dict[str, T
         try:
             found = digest(folder / Path(name).name)
         except OSError as error:
-            raise BadFileError(f"{folder} lacks {name}: the model is incomplete") from error
+            raise BadFileError(f"{folder} lacks {name[:80]}: the model is incomplete") from error
         if found != dict(facts):
             raise BadFileError(f"{folder / name} is damaged: its checksum is not the one in {CONFIG}")
-    try:
-        weights = load_file(folder / WEIGHTS)
-    except (OSError, SafetensorError) as error:
-        raise BadFileError(f"{folder / WEIGHTS} is damaged: {error}") from error
+    weights = load_tensors(folder / WEIGHTS)
     return {name: value.float() if value.is_floating_point() else value for name, value in weights.items()}
 
 
@@ -164,7 +175,7 @@ def pointed(run: Path, which: str) -> Path | None:
     """Return the folder of a run's ``last`` or ``best`` checkpoint, or None before there is one."""
     if not (run / POINTERS).exists():
         return None
-    name = read_json(run / POINTERS).get(which)
+    name = read_json_object(run / POINTERS).get(which)
     if name is None:
         return None
     folder = run / "checkpoints" / Path(str(name)).name

@@ -18,6 +18,7 @@ from torch import Tensor
 
 from deixis.errors import BadFileError
 from deixis.home import cache_home
+from deixis.reading.plain import read_json_object
 from deixis.text.negatives import (
     NOT_NOUNS,
     LanguageModel,
@@ -129,7 +130,7 @@ class NegativeTable:
     def load(cls, folder: Path) -> Self:
         """Read a table back; a damaged one is refused."""
         try:
-            data = json.loads((folder / FACTS).read_text(encoding="utf-8"))
+            data = read_json_object(folder / FACTS)
             whole = hashlib.sha256((folder / TENSORS).read_bytes()).hexdigest() == data["sha256"]
             tensors = load_file(folder / TENSORS)
             table = cls(tuple(data["ids"]), tensors["place"], tensors["words"])

@@ -17,6 +17,7 @@ from deixis.data.collate import (
     collate,
     encode_example,
     fields_to_read,
+    sizes_of,
 )
 from deixis.data.locations import find
 from deixis.data.no_regions import NAME as NO_STORE
@@ -175,5 +176,5 @@ def example_set(
     encoded = tuple(encode_example(example, encoder) for example in examples)
     counts = np.array([sum(len(caption.words) for caption in example.captions) for example in encoded])
     fields = fields_to_read(stores[0], maps=recipe.maps, word_probs=recipe.word_probs)
-    source = RegionSource(tuple(stores), recipe.regions, fields)
+    source = RegionSource(tuple(stores), recipe.regions, fields, recipe.whole_image, sizes_of(examples))
     return ExampleSet(encoded, source, recipe.captions, recipe.supervision, seed, counts)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -12,20 +13,29 @@ from deixis.errors import DeixisError
 from deixis.grounding.base import WordGrounder
 from deixis.grounding.infoground import InfoGround, content_words
 from deixis.grounding.phrase_cases import phrase_cases
+from deixis.metrics.grounding.dataset_words import DatasetWords, words_of_examples
 from deixis.metrics.grounding.phrases import ANY_BOX, DEPTHS, score_phrases
+from deixis.metrics.grounding.word_matches import match_attention
+from deixis.models.reference_attention import look_at_references
 from deixis.objectives.info_nce import ImageContrastOptions, at_most, image_losses
 from deixis.processes import gather_rows
 from deixis.training.dataset import TrainingData
 from deixis.training.recipe import ValidationRecipe
+from deixis.types import Example
 
 if TYPE_CHECKING:
     from accelerate import Accelerator
 
+ATTENTION = "attention_accuracy"
 METRICS = (*(f"R@{depth}" for depth in DEPTHS), "pointing")
 
 
 class PhraseValidation:
-    """R@1, R@5, R@10 and pointing, any-box; for InfoGround also the bound of its figure 4, on the validation images."""
+    """R@1, R@5, R@10 and pointing, any-box; for InfoGround also the bound of its figure 4, on the validation images.
+
+    With ``metric: attention_accuracy`` also that, which POS-SCAN chooses its matcher by: the mean over the object
+    classes of ``data.classes`` (or every head noun) of how often the most attended region is right.
+    """
 
     def __init__(self, recipe: ValidationRecipe, data: TrainingData) -> None:
         if data.validation is None:
@@ -33,6 +43,9 @@ class PhraseValidation:
         if not any(phrase.boxes for e in data.validation_examples for c in e.captions for phrase in c.phrases):
             raise DeixisError("no phrase of the validation split has a box: choose another split or validation")
         self.recipe, self.data, self.images = recipe, data, data.validation
+        self.words: DatasetWords | None = None
+        if recipe.metric == ATTENTION:
+            self.words = words_of_examples(data.validation_examples, class_list=data.classes or None)
 
     def __call__(self, model: WordGrounder, accelerator: Accelerator) -> tuple[dict[str, float], list[dict[str, Any]]]:
         """Return the scores by name; there are no samples."""
@@ -56,7 +69,32 @@ class PhraseValidation:
         metrics = {name: value / max(total[0], 1) for name, value in zip(METRICS, total[1:], strict=False)}
         if isinstance(model, InfoGround):
             metrics["bound"] = total[-2] / max(total[-1], 1)
+        if self.words is not None:
+            metrics[ATTENTION] = self._attention_accuracy(model, examples, self.words, accelerator.device)
         return metrics, []
+
+    def _attention_accuracy(
+        self, model: WordGrounder, examples: Sequence[Example], words: DatasetWords, device: torch.device
+    ) -> float:
+        """Return the attention accuracy over the images of all processes, each of which looks at its own."""
+        looked = look_at_references(
+            model,
+            self.data.vocabulary,
+            examples,
+            words,
+            self.images.source,
+            batch=self.recipe.batch,
+            device=device,
+        )
+        labels = {word.label: 0 for sentences in words.sentences.values() for one in sentences for word in one.words}
+        labels = {label: at for at, label in enumerate(labels)}
+        matches = match_attention(looked, labels)
+        counts = torch.zeros(1, 2, len(labels), dtype=torch.float64)
+        for label, hit in zip(matches.label, matches.hit, strict=True):
+            counts[0, :, label] += torch.tensor([float(hit), 1.0], dtype=torch.float64)
+        hits, annotated = gather_rows(counts.to(device)).sum(0)
+        seen = annotated > 0
+        return float((hits[seen] / annotated[seen]).mean()) if bool(seen.any()) else 0.0
 
     @torch.no_grad()
     def _bound(self, model: InfoGround, rows: list[int], device: torch.device) -> list[float]:

@@ -56,7 +56,11 @@ class DataRecipe:
     more: tuple[Source, ...] = ()
     """Further sources of training images."""
     regions: int = 36
-    """Regions per frame; the whole frame comes on top."""
+    """Regions per frame; the whole frame comes on top, unless ``whole_image`` is off."""
+    whole_image: bool = True
+    """Whether the whole frame is a region that can be looked at. No paper has it; stores always hold it."""
+    feature_width: int | None = None
+    """How many numbers describe a region in the files the recipe was written for; other regions are refused."""
     captions: int = 5
     """Captions per image and epoch; an image with more gives others in each epoch."""
     length: int = 20

@@ -20,6 +20,7 @@ from typing import IO, Any
 
 from deixis.atomic import write_bytes
 from deixis.errors import BadFileError, DeixisError
+from deixis.reading.plain import read_json_object
 from deixis.regions.store.reader import HEADER, INDEX, RegionStore, StoreHeader
 from deixis.regions.store.shards import Shard, encode, join, pack
 from deixis.types import Regions
@@ -166,8 +167,8 @@ class StoreWriter:
         file = self.path / JOB
         if file.is_file():
             try:
-                known = json.loads(file.read_text(encoding="utf-8"))
-            except ValueError as error:
+                known = read_json_object(file)
+            except BadFileError as error:
                 raise BadFileError(f"{file} is damaged: delete {self.path} and start again") from error
             for key, value in job.items():
                 if known.get(key) != json.loads(json.dumps(value)):
