@@ -99,7 +99,7 @@ async def video(
     asked = _model(service, model)
     question = Clips(asked, _method(service, asked, method), beam, check, every, pairs)
     async with clip_file(clip, service.limits) as (path, name):
-        return JSONResponse(await service.clip(question, Clip(path, name), _client(request)))
+        return JSONResponse(await service.clip(question, Clip(path, name)))
 
 
 @router.get("/v1/models")
@@ -157,7 +157,7 @@ async def _photo(
     service = _service(request)
     data, name, pixels = await read_photo(image, service.limits)
     photo = Photo(data, name, phrases, sentence)
-    return JSONResponse(await service.photo(question, photo, pixels, _client(request)))
+    return JSONResponse(await service.photo(question, photo, pixels))
 
 
 def _service(request: Request) -> Service:
@@ -170,10 +170,6 @@ def _asked(request: Request, model: str | None, beam: int, check: bool, method: 
     service = _service(request)
     name = _model(service, model)
     return name, Asking(beam=beam, check=check, method=_method(service, name, method))
-
-
-def _client(request: Request) -> str:
-    return request.client.host if request.client is not None else ""
 
 
 def _model(service: Service, name: str | None) -> str:

@@ -113,9 +113,9 @@ class Vocabulary:
         return self.entries[at - len(SPECIAL_WORDS)] if at >= len(SPECIAL_WORDS) else None
 
     def lemma(self, word: str) -> str:
-        """Return a word's lemma; for a word that is not in the vocabulary, by rule."""
+        """Return a word's lemma; for a word without one in the vocabulary, by rule."""
         entry = self.entry(word)
-        return entry.lemma if entry is not None else lemmatise(word)
+        return entry.lemma if entry is not None and entry.lemma else lemmatise(word)
 
     def encode(self, text: str | Sequence[str], max_words: int | None = None, *, end: bool = False) -> list[int]:
         """Return the ids of a text, or of words already cut; optionally cut to a length, and with the end added."""

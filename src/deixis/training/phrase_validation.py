@@ -11,10 +11,10 @@ import torch
 from deixis.data.sampler import split
 from deixis.errors import DeixisError
 from deixis.grounding.base import WordGrounder
-from deixis.grounding.infoground import InfoGround, content_words
+from deixis.grounding.infoground import InfoGround
 from deixis.grounding.phrase_cases import phrase_cases
 from deixis.metrics.grounding.dataset_words import DatasetWords, words_of_examples
-from deixis.metrics.grounding.phrases import ANY_BOX, DEPTHS, score_phrases
+from deixis.metrics.grounding.phrases import DEPTHS, PROTOCOLS, score_phrases
 from deixis.metrics.grounding.word_matches import match_attention
 from deixis.models.reference_attention import look_at_references
 from deixis.objectives.info_nce import ImageContrastOptions, at_most, image_losses
@@ -31,7 +31,7 @@ METRICS = (*(f"R@{depth}" for depth in DEPTHS), "pointing")
 
 
 class PhraseValidation:
-    """R@1, R@5, R@10 and pointing, any-box; for InfoGround also the bound of its figure 4, on the validation images.
+    """R@1, R@5, R@10 and pointing under the recipe's protocol; for InfoGround also the bound of its figure 4.
 
     With ``metric: attention_accuracy`` also that, which POS-SCAN chooses its matcher by: the mean over the object
     classes of ``data.classes`` (or every head noun) of how often the most attended region is right.
@@ -43,6 +43,7 @@ class PhraseValidation:
         if not any(phrase.boxes for e in data.validation_examples for c in e.captions for phrase in c.phrases):
             raise DeixisError("no phrase of the validation split has a box: choose another split or validation")
         self.recipe, self.data, self.images = recipe, data, data.validation
+        self.protocol = PROTOCOLS[recipe.protocol]
         self.words: DatasetWords | None = None
         if recipe.metric == ATTENTION:
             self.words = words_of_examples(data.validation_examples, class_list=data.classes or None)
@@ -60,7 +61,7 @@ class PhraseValidation:
             device=accelerator.device,
         )
         count = sum(bool(case.boxes) for case in cases)
-        scores = score_phrases(cases, ANY_BOX).scores if count else dict.fromkeys(METRICS, 0.0)
+        scores = score_phrases(cases, self.protocol).scores if count else dict.fromkeys(METRICS, 0.0)
         sums = [float(count), *(scores[name] * count for name in METRICS)]
         if isinstance(model, InfoGround):
             sums += self._bound(model, rows.tolist(), accelerator.device)
@@ -103,7 +104,7 @@ class PhraseValidation:
         for first in range(0, len(rows), self.recipe.batch):
             batch = self.images.batch(rows[first : first + self.recipe.batch]).to(device)
             limit = torch.Generator().manual_seed(0)
-            chosen = at_most(content_words(batch), ImageContrastOptions().words, limit)
+            chosen = at_most(model.content_words(batch), ImageContrastOptions().words, limit)
             losses, images = image_losses(model, batch, chosen, gather=False)
             total += float((math.log(images) - losses).sum())
             words += len(losses)

@@ -123,9 +123,13 @@ def _grounder_digest(name: str) -> str:
 
 
 def build_stage(
-    recipe: StageRecipe, model: nn.Module, data: TrainingData, generator: torch.Generator | None = None
+    recipe: StageRecipe,
+    model: nn.Module,
+    data: TrainingData,
+    generator: torch.Generator | None = None,
+    tell: Callable[[str, int, int], None] | None = None,
 ) -> Stage:
-    """Return the stage of a recipe around a model."""
+    """Return the stage of a recipe around a model; ``tell`` hears of work done before the first step."""
     known: dict[str, Any] = {
         "model": model,
         "captioner": model,
@@ -135,6 +139,7 @@ def build_stage(
         "sizes": InputSizes.of_store(data.store, data.vocabulary),
         "load_grounder": _grounder_loader(model, data),
         "grounder_digest": _grounder_digest,
+        "tell": tell,
     }
     objectives = {
         objective.name: build(

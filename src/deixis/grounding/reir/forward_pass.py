@@ -34,6 +34,7 @@ class ReirPass:
 
     image: Tensor  # (P,)
     phrase: Tensor  # (P, D) x_q
+    sentence: Tensor  # (C, D) the mean of the states of each caption's words
     coarse: Level
     refined: Refined | None = None
 
