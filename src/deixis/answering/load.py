@@ -34,6 +34,7 @@ from deixis.types import GroundedCaption, Regions
 
 if TYPE_CHECKING:
     from deixis.answering.clips import Reading
+    from deixis.answering.search.index import Found
     from deixis.answering.segments import Segment
 
 
@@ -235,6 +236,23 @@ class Deixis(FindsPhrases):
     def repointed(self, caption: GroundedCaption, image: Seen) -> GroundedCaption:
         """Let the grounder say where the words of a caption point, in place of where the captioner looked."""
         return self._pointed(caption, self._seen([image])[0], Asking(method="grounder"))
+
+    def search(
+        self, folder: str | Path, query: str, *, top: int = 20, index: str | Path | None = None, update: bool = True
+    ) -> list[Found]:
+        """Find photos of a folder by a phrase or sentence, best first, with the boxes that answer it.
+
+        The first call looks at every photo of the folder, once, and keeps an index in ``index`` (else in the cache).
+        For many searches hold on to a :class:`deixis.answering.search.index.PhotoIndex` instead.
+
+        >>> model.search("photos", "a dog on a sofa", top=3)[0].path  # doctest: +SKIP
+        """
+        from deixis.answering.search.index import PhotoIndex
+
+        made = PhotoIndex(self, folder, index)
+        if update or not len(made):
+            made.update()
+        return made.search(query, top=top)
 
     def video(
         self,

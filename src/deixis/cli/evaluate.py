@@ -10,13 +10,15 @@ from typing import Annotated
 import typer
 
 from deixis.cli.options import Method, Objectness, Point, Regionness, Threshold
+from deixis.defaults import BEAM
 
 
 def evaluate(
     model: Annotated[str, typer.Argument(metavar="MODEL", help="A run or bundle folder, a hub name, or lite.")],
     data: Annotated[str, typer.Argument(metavar="DATA", help="A dataset folder.")],
     split: Annotated[
-        str | None, typer.Option(help="Which split to measure on; test, or the only one there is.")
+        str | None,
+        typer.Option(help="Which split to measure on; test (drawn, where there are no splits), or the only one."),
     ] = None,
     grounder: Annotated[str | None, typer.Option(help="Measure with the grounder of this run or bundle.")] = None,
     store: Annotated[
@@ -27,7 +29,7 @@ def evaluate(
     ] = None,
     reader: Annotated[str | None, typer.Option(help="The dataset's format, where it is not recognised.")] = None,
     beam: Annotated[
-        int | None, typer.Option(min=1, max=50, help="Beam width; 1 is greedy. Else 1 for a run, 8 for a bundle.")
+        int | None, typer.Option(min=1, max=50, help=f"Beam width; 1 is greedy. Else 1 for a run, {BEAM} for a bundle.")
     ] = None,
     method: Method = None,
     point: Point = None,
