@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from deixis.answering.load import Deixis
 from deixis.cli.main import app
 from deixis.errors import DeixisError
-from deixis.evaluation.calibrate_boxes import judge_phrases
-from deixis.evaluation.evaluate import EvaluationOptions, prepare
+from deixis.evaluation.calibration import judge_phrases
+from deixis.evaluation.setting import EvaluationOptions, prepare
 from deixis.grounding.scan import Scan
 from deixis.metrics.sections import CAPTIONS, GENERATED, TRUTH
-from deixis.models.names import load
 from deixis.regions.store.reader import RegionStore
 from tests.recipes import published
 
@@ -134,10 +134,13 @@ def test_pos_scan_on_flickr30k(home: Path, tmp_path: Path) -> None:
     train("grounding/scan:scan", home / "runs" / "scan", *SCAN)
     teacher = evaluated(home / "runs" / "pos-scan", data, store, "karpathy-test")
     assert teacher["any-box (InfoGround)"]["scores"]["bound"] == 1.0  # as recall says of the same boxes
-    loaded = load(str(home / "runs" / "pos-scan"))
-    work = prepare(loaded, str(data), EvaluationOptions("karpathy-test", store=str(store)))
-    assert isinstance(loaded.model, Scan)
-    own = judge_phrases(loaded.model, loaded.vocabulary, work.examples, work.source)  # what calibrate fits its curve to
+    model = Deixis.from_pretrained(home / "runs" / "pos-scan", extractor=False)
+    work = prepare(model, str(data), EvaluationOptions("karpathy-test", store=str(store)))
+    part = model.part
+    assert isinstance(part.model, Scan)
+    own = judge_phrases(
+        part.model, part.vocabulary, work.examples, work.source(part)
+    )  # for calibrate
     assert own.right.mean() == pytest.approx(teacher["any-box (InfoGround)"]["scores"]["R@1"])
 
     train("captioning/pos-scan", tmp_path / "run", *SMALL, *short("point", "reward"))

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from deixis.captioning.answer import Pointing, grounded_captions
 from deixis.captioning.model.adopt import adopt
-from deixis.captioning.model.config import CaptionerConfig, InputSizes
+from deixis.captioning.model.config import CaptionerConfig
 from deixis.captioning.model.decoded import Decoded
 from deixis.captioning.model.decoder import Attend, Decoder, Memory
 from deixis.captioning.model.distributed_attention import DistributedAttention
@@ -22,6 +22,8 @@ from deixis.captioning.search.run import run_search
 from deixis.captioning.search.sampling import draw
 from deixis.captioning.search.strategy import Generated, Strategy
 from deixis.data.batch import RegionBatch
+from deixis.data.sizes import InputSizes
+from deixis.interfaces import Grounder, Model
 from deixis.text.vocabulary import BEGIN, Vocabulary
 from deixis.types import GroundedCaption
 
@@ -37,8 +39,10 @@ class ScheduledSampling:
     generator: torch.Generator | None = None
 
 
-class Captioner(nn.Module):
+class Captioner(Model):
     """An encoder, a decoder and an attention (``config``) for data of given ``sizes``."""
+
+    part = "captioner"
 
     def __init__(self, config: CaptionerConfig, sizes: InputSizes) -> None:
         super().__init__()
@@ -55,6 +59,11 @@ class Captioner(nn.Module):
             cells=config.encoder.map != "none",
             region_width=regions,
         )
+
+    @property
+    def branches(self) -> bool:
+        """Whether its rows of attention are branches of distributed attention, each with a word of its own."""
+        return isinstance(self.decoder.attention, DistributedAttention)
 
     @property
     def active_branches(self) -> int:
@@ -85,6 +94,12 @@ class Captioner(nn.Module):
         own = {name.removeprefix(ATTENTION): value for name, value in weights.items() if name.startswith(ATTENTION)}
         rest = {name: value for name, value in weights.items() if not name.startswith(ATTENTION)}
         return rest | {ATTENTION + name: value for name, value in adopt(self.decoder.attention, own).items()}
+
+    def as_grounder(self, vocabulary: Vocabulary) -> Grounder:
+        """Return the captioner as a grounder, which points where it looks."""
+        from deixis.captioning.as_grounder import CaptionerGrounder  # it holds a captioner
+
+        return CaptionerGrounder(self, vocabulary)
 
     def encode(self, regions: RegionBatch) -> Encoded:
         """Do all region work, once per image."""
@@ -175,8 +190,7 @@ class Captioner(nn.Module):
     ) -> list[GroundedCaption]:
         """Return for each image its best caption, with the boxes of its words."""
         generated = self.generate(regions, strategy, generator)
-        branches = isinstance(self.decoder.attention, DistributedAttention)
-        return grounded_captions(generated, regions, vocabulary, self.pointing(pointing), branches=branches)
+        return grounded_captions(generated, regions, vocabulary, self.pointing(pointing), branches=self.branches)
 
     def pointing(self, asked: Pointing) -> Pointing:
         """Return how its attention becomes boxes: as asked, and as its branches were made to."""
