@@ -59,7 +59,7 @@ async def look(
 
 
 @router.post("/v1/alternatives", responses=schema.answer("caption", "Captions, best first.", many=True))
-async def alternatives(request: Request, image: Image, beam: Beam = 5, model: Model = None) -> Response:
+async def alternatives(request: Request, image: Image, beam: Beam = BEAM, model: Model = None) -> Response:
     """Return all sentences that were left at the end of a beam search."""
     return await _photo(request, image, Alternatives(_model(_service(request), model), beam))
 

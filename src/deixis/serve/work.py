@@ -57,7 +57,7 @@ class Alternatives:
     """Questions for all sentences of a beam."""
 
     model: str
-    beam: int = 5
+    beam: int = BEAM
 
 
 @dataclass(frozen=True, slots=True)

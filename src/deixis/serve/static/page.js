@@ -178,7 +178,8 @@ async function find(panels, wanted) {
       return reply.phrases;
     }));
     const told = replies[0].filter((phrase) => wanted.includes(phrase.text))
-      .map((phrase) => `${phrase.text}: ${phrase.found ? "found" : "probably not in the picture"}`);
+      .map((phrase) => `${phrase.text}: ${phrase.found
+        ? `found, ${percent(phrase.score)} sure of the box` : "probably not in the picture"}`);
     if (told.length) say(told.join(", "));
     const last = replies[0].findLastIndex((phrase) => phrase.found && wanted.includes(phrase.text));
     if (last >= 0) panels.forEach((panel) => panel.lights.show(`phrase ${last}`));
@@ -196,7 +197,7 @@ async function alternatives() {
   const { choice } = state.panels[0];
   list.replaceChildren();
   try {
-    const fields = { image: file, beam: 5, model: choice.model };
+    const fields = { image: file, model: choice.model }; // as wide a search as that of the sentence shown
     const captions = await (await ask("v1/alternatives", { fields, signal: state.asked?.signal })).json();
     if (file !== state.file) return;
     list.replaceChildren(...captions.map((caption) => {
