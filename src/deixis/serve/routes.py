@@ -121,6 +121,7 @@ async def models(request: Request) -> dict[str, Any]:
     limits = service.limits
     return {
         "models": known,
+        "folder": None if service.album is None else {"photos": len(service.album)},
         "limits": {
             "photo_bytes": limits.photo_bytes,
             "clip_bytes": limits.clip_bytes,

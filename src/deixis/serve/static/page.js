@@ -1,5 +1,6 @@
 // The page: choosing a photo or a clip, asking the server, and the panels with its answers.
 import { percent } from "../look/look.js";
+import { startAlbum } from "./album.js";
 import { Refused, ask, isClip } from "./api.js";
 import { Panel } from "./panel.js";
 
@@ -16,6 +17,7 @@ async function start() {
   try {
     const known = await (await ask("v1/models")).json();
     state.limits = known.limits;
+    startAlbum(known.folder?.photos ?? 0, { choose, problem, say });
     state.choices = known.models.flatMap((model) => model.methods.map((method) => ({
       model: model.name, method, checks: model.checks,
       label: known.models.length > 1 || model.methods.length > 1 ? `${model.name} (${method})` : model.name,
