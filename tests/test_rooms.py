@@ -9,7 +9,7 @@ import pytest
 
 PACKAGE = Path(__file__).parents[1] / "src" / "deixis"
 ORDER = [
-    "errors", "defaults", "home", "whole", "geometry", "types", "images", "video", "interfaces", "distributed",
+    "errors", "defaults", "home", "whole", "locks", "geometry", "types", "images", "video", "interfaces", "distributed",
     "text", "regions", "data", "metrics", "captioning", "grounding", "training", "answering", "export", "serve", "cli",
 ]  # fmt: skip
 

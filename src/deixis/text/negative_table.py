@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
@@ -27,6 +26,7 @@ from deixis.text.negatives import (
     corpus_nouns,
 )
 from deixis.text.vocabulary import PAD, UNKNOWN, Vocabulary
+from deixis.whole import sweep, temporary_name
 
 FORMAT = 1
 TENSORS, FACTS = "negatives.safetensors", "negatives.json"
@@ -112,7 +112,8 @@ class NegativeTable:
 
     def save(self, folder: Path, facts: dict[str, object]) -> None:
         """Write the table under a temporary name and rename it."""
-        partial = folder.with_name(f".{folder.name}.{os.getpid()}.partial")
+        partial = temporary_name(folder)
+        sweep(partial.parent)
         partial.mkdir(parents=True)
         save_file({"place": self.place, "words": self.words}, partial / TENSORS)
         digest = hashlib.sha256((partial / TENSORS).read_bytes()).hexdigest()
