@@ -23,9 +23,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from deixis.metrics.captions import CaptionScores, score_captions
-from deixis.metrics.cider import CiderD
-from deixis.metrics.java import find_java
+from deixis.metrics.captions.cider import CiderD
+from deixis.metrics.captions.java import find_java
+from deixis.metrics.captions.scores import CaptionScores, score_captions
 from deixis.text.tokens import scoring_words
 
 T = TypeVar("T")

@@ -31,10 +31,10 @@ from torch import nn
 
 from benchmarks.textbook_captioner import TextbookCaptioner
 from deixis.captioning import AttentionConfig, Captioner, CaptionerConfig, InputSizes, Strategy
-from deixis.captioning.encoder import locations
-from deixis.captioning.objectives import Context, CrossEntropy, Cyclical, Objective, SelfCritical, SelfCriticalOptions
-from deixis.captioning.rewards import CaptionRewards
+from deixis.captioning.model.encoder import locations
 from deixis.data.batch import Batch, RegionBatch
+from deixis.objectives import Context, CrossEntropy, Cyclical, Objective, SelfCritical, SelfCriticalOptions
+from deixis.objectives.rewards import CaptionRewards
 from deixis.text.vocabulary import END, Entry, Vocabulary
 
 WIDTH, REGIONS, FEATURES, WORDS, EACH, LONGEST = 512, 36, 1280, 4000, 5, 16

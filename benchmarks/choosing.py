@@ -10,15 +10,15 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from deixis.captioning.captioner import Captioner
-from deixis.captioning.choosing import Chooser
-from deixis.captioning.fluent import fluent_search
-from deixis.captioning.strategy import Generated
+from deixis.answering.choosing import Chooser
+from deixis.captioning.model.captioner import Captioner
+from deixis.captioning.search.fluent import fluent_search
+from deixis.captioning.search.strategy import Generated
 from deixis.data.batch import RegionBatch
-from deixis.metrics.captions import score_captions
+from deixis.evaluation.evaluate import EvaluationOptions, prepare, with_model
+from deixis.metrics.captions.scores import score_captions
+from deixis.models.names import load
 from deixis.text.vocabulary import Vocabulary
-from deixis.training.evaluate import EvaluationOptions, prepare, with_model
-from deixis.training.models import load
 
 WEIGHTS = (0.0, 0.05, 0.1, 0.2, 0.4, 0.8)
 BATCH = 64

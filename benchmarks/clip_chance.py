@@ -28,12 +28,7 @@ from deixis.captioning import Captioner
 from deixis.captioning.answer import Pointing
 from deixis.data.collate import CaptionEncoder, collate, encode_example
 from deixis.errors import DeixisError
-from deixis.geometry import iou, union_box
-from deixis.metrics.attention_accuracy import score_attention
-from deixis.metrics.dataset_words import DatasetWords, words_of_examples
-from deixis.metrics.grounding_f1 import score_grounding
-from deixis.metrics.object_words import AnnotatedAttention, GroundedItem, PredictedWord
-from deixis.training.evaluate import (
+from deixis.evaluation.evaluate import (
     Evaluation,
     EvaluationOptions,
     attention_on_references,
@@ -41,7 +36,12 @@ from deixis.training.evaluate import (
     caption_items,
     evaluate,
 )
-from deixis.training.models import load
+from deixis.geometry import iou, union_box
+from deixis.metrics.grounding.attention_accuracy import score_attention
+from deixis.metrics.grounding.dataset_words import DatasetWords, words_of_examples
+from deixis.metrics.grounding.f1 import score_grounding
+from deixis.metrics.grounding.object_words import AnnotatedAttention, GroundedItem, PredictedWord
+from deixis.models.names import load
 from deixis.types import Box
 
 Rule = Literal["argmax", "union", "soft_vote"]

@@ -24,11 +24,11 @@ import deixis
 from deixis.answering.clips import ClipOptions, caption_frames
 from deixis.answering.load import Deixis
 from deixis.data import open_dataset
+from deixis.data.locations import find
 from deixis.errors import DeixisError
 from deixis.geometry import iou
-from deixis.metrics.dataset_words import DatasetWords, words_of_caption, words_of_examples
-from deixis.regions.store import RegionStore
-from deixis.training.places import find
+from deixis.metrics.grounding.dataset_words import DatasetWords, words_of_caption, words_of_examples
+from deixis.regions.store.reader import RegionStore
 from deixis.types import Box, Example, GroundedCaption, Regions
 
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 import argparse
 
 from deixis.data.collate import RegionSource
+from deixis.evaluation.phrases import METRICS, phrase_cases
 from deixis.grounding.baselines import BASELINES, build_baseline
 from deixis.grounding.label_prior import LabelPriorConfig
-from deixis.metrics.phrases import PROTOCOLS, score_phrases
-from deixis.regions.store import EVERYDAY
+from deixis.metrics.grounding.phrases import PROTOCOLS, score_phrases
+from deixis.regions.store.reader import EVERYDAY
 from deixis.text.vocabulary import Vocabulary
 from deixis.training.dataset import read_source
-from deixis.training.phrases import METRICS, phrase_cases
 from deixis.training.recipe import Source
 
 

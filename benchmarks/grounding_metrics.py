@@ -10,10 +10,10 @@ import time
 import numpy as np
 
 from deixis.metrics.bootstrap import draw_weights, interval
-from deixis.metrics.error_types import classify_errors
-from deixis.metrics.grounding_f1 import score_grounding
-from deixis.metrics.object_words import GroundedItem, PredictedWord, ReferenceSentence
-from deixis.metrics.phrases import ANY_BOX, PhraseCase, score_phrases
+from deixis.metrics.grounding.error_types import classify_errors
+from deixis.metrics.grounding.f1 import score_grounding
+from deixis.metrics.grounding.object_words import GroundedItem, PredictedWord, ReferenceSentence
+from deixis.metrics.grounding.phrases import ANY_BOX, PhraseCase, score_phrases
 from deixis.types import Box
 
 

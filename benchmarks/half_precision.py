@@ -12,8 +12,8 @@ import argparse
 from pathlib import Path
 
 import deixis
-from deixis.metrics.captions import score_captions
-from deixis.training.evaluate import EvaluationOptions, prepare
+from deixis.evaluation.evaluate import EvaluationOptions, prepare
+from deixis.metrics.captions.scores import score_captions
 
 BATCH = 32
 

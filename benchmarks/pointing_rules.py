@@ -12,18 +12,18 @@ from dataclasses import replace
 from pathlib import Path
 
 from deixis.captioning.answer import Pointing
-from deixis.captioning.captioner import Captioner
-from deixis.metrics.attention_accuracy import score_attention
-from deixis.metrics.dataset_words import words_of_examples
-from deixis.metrics.grounding_f1 import score_grounding
-from deixis.training.evaluate import (
+from deixis.captioning.model.captioner import Captioner
+from deixis.evaluation.evaluate import (
     EvaluationOptions,
     attention_on_references,
     caption_examples,
     caption_items,
     prepare,
 )
-from deixis.training.models import load
+from deixis.metrics.grounding.attention_accuracy import score_attention
+from deixis.metrics.grounding.dataset_words import words_of_examples
+from deixis.metrics.grounding.f1 import score_grounding
+from deixis.models.names import load
 
 RULES = {
     "most attended region": Pointing("argmax"),

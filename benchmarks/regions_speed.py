@@ -19,7 +19,7 @@ import torch
 
 from deixis.images import load_image
 from deixis.regions.lite import LiteExtractor
-from deixis.regions.teachers import YoloxTeacher
+from deixis.regions.training.teachers import YoloxTeacher
 
 
 def main() -> None:

@@ -4,7 +4,7 @@
 
 *Probe*: the head noun of annotated boxes (Flickr30k Entities), by a linear classifier learned on boxes of training
 photos: human boxes serve to measure here, never to train the extractor. *Label matching*: a phrase gets the region with
-the highest score of its head noun, times the prior of :func:`deixis.regions.train_words.log_priors`. The score comes
+the highest score of its head noun, times the prior of :func:`deixis.regions.training.words.log_priors`. The score comes
 from the shipped word head, and, for a fair comparison, from linear word heads learned alike from the captions of the
 same photos on frozen features of either kind. The prior alone, and words without it, stand beside.
 """
@@ -26,12 +26,12 @@ from torch import Tensor
 from deixis import geometry
 from deixis.data.open import open_dataset
 from deixis.images import load_image
-from deixis.regions.caption_words import load_tagger, nouns_and_adjectives
 from deixis.regions.lite import LiteExtractor
-from deixis.regions.resize import fit
-from deixis.regions.roi import roi_align
-from deixis.regions.train_words import WHOLE_REGION, WHOLE_THING, contrast, log_priors, pool_over_regions, thing_gate
-from deixis.regions.trunk import imagenet_head, imagenet_trunk
+from deixis.regions.network.caption_words import load_tagger, nouns_and_adjectives
+from deixis.regions.network.resize import fit
+from deixis.regions.network.roi import roi_align
+from deixis.regions.network.trunk import imagenet_head, imagenet_trunk
+from deixis.regions.training.words import WHOLE_REGION, WHOLE_THING, contrast, log_priors, pool_over_regions, thing_gate
 from deixis.types import Example, ImageFile, Regions
 
 REGIONS = 36

@@ -17,11 +17,11 @@ from torch import Tensor
 
 from benchmarks.flickr8k.work import Worker
 from deixis.data.batch import Batch
-from deixis.grounding.refinement import move
-from deixis.grounding.reir import Reir
-from deixis.metrics.phrases import ANY_BOX, MERGED_BOX, score_phrases
-from deixis.training.models import load
-from deixis.training.phrases import phrase_cases
+from deixis.evaluation.phrases import phrase_cases
+from deixis.grounding.reir.model import Reir
+from deixis.grounding.reir.refinement import move
+from deixis.metrics.grounding.phrases import ANY_BOX, MERGED_BOX, score_phrases
+from deixis.models.names import load
 
 
 def main() -> None:

@@ -19,8 +19,8 @@ from typing import Any
 
 import torch
 
-from deixis.regions.store import RegionStore
-from deixis.regions.writer import write_store
+from deixis.regions.store.reader import RegionStore
+from deixis.regions.store.writer import write_store
 from deixis.types import Regions
 
 CLASSES = tuple(f"class {number}" for number in range(80))

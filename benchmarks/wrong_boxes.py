@@ -16,11 +16,11 @@ import numpy as np
 from rich.console import Console
 
 from benchmarks.flickr8k.work import Worker
+from deixis.evaluation.phrases import phrase_cases
 from deixis.geometry import area, inside_share, iou
 from deixis.grounding.base import WordGrounder
-from deixis.metrics.phrases import PhraseCase
-from deixis.training.models import load
-from deixis.training.phrases import phrase_cases
+from deixis.metrics.grounding.phrases import PhraseCase
+from deixis.models.names import load
 
 KINDS = ("right", "part", "around", "beside", "elsewhere")
 MOST = 0.8

@@ -63,17 +63,17 @@ def small_bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
     import torch
 
     from deixis.answering.photos import read_photo
-    from deixis.answering.stored import as_stored
-    from deixis.captioning.captioner import Captioner
-    from deixis.captioning.config import CaptionerConfig, DecoderConfig, EncoderConfig, InputSizes
+    from deixis.captioning.model.captioner import Captioner
+    from deixis.captioning.model.config import CaptionerConfig, DecoderConfig, EncoderConfig, InputSizes
     from deixis.data.collate import CaptionEncoder, EncodedExample, collate
     from deixis.data.pad import pad_regions
-    from deixis.grounding.ranking import triplet_loss
     from deixis.grounding.scan import Scan, ScanConfig
+    from deixis.models.checkpoint import ModelConfig, save_model
+    from deixis.objectives.ranking import triplet_loss
     from deixis.regions.lite import LiteExtractor
-    from deixis.text.chunker import chunk
+    from deixis.regions.store.as_stored import as_stored
+    from deixis.text.rules.chunker import chunk
     from deixis.text.vocabulary import Entry, Vocabulary
-    from deixis.training.checkpoint import ModelConfig, save_model
     from deixis.training.recipe import Recipe
 
     torch.manual_seed(1)

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from deixis.data.collate import RegionSource
 from deixis.data.open import open_dataset
 from deixis.geometry import iou
-from deixis.metrics.grounding_f1 import ClassScore, harmonic_mean
-from deixis.metrics.phrases import ANY_BOX, PhraseCase
+from deixis.metrics.grounding.f1 import ClassScore, harmonic_mean
+from deixis.metrics.grounding.phrases import ANY_BOX, PhraseCase
 from deixis.text.classes import ObjectClasses
 from deixis.types import Box
 

@@ -12,31 +12,31 @@ from benchmarks.flickr8k.facts import class_frequency, f1_by_bin, iou_curve, reg
 from benchmarks.flickr8k.results import Result, fingerprint
 from benchmarks.flickr8k.tables import CAPTIONS, CLASSES, PRIOR, Row, Table
 from benchmarks.flickr8k.work import Worker, model_name, recipe_of, trained_for, validations
-from deixis.captioning.captioner import Captioner
+from deixis.captioning.model.captioner import Captioner
+from deixis.data.locations import find
 from deixis.data.open import open_dataset
 from deixis.errors import DeixisError
-from deixis.grounding.base import AnswerOptions, WordGrounder
-from deixis.grounding.baselines import build_baseline
-from deixis.grounding.scan import Scan
-from deixis.metrics.attention_accuracy import score_attention
-from deixis.metrics.bootstrap import MeanSample
-from deixis.metrics.captions import score_captions
-from deixis.metrics.dataset_words import words_of_examples
-from deixis.metrics.error_types import classify_errors
-from deixis.metrics.grounding_f1 import score_grounding
-from deixis.metrics.phrases import ANY_BOX, PROTOCOLS, score_phrases
-from deixis.metrics.sections import attention_section, caption_section
-from deixis.text.vocabulary import Vocabulary
-from deixis.training.evaluate import (
+from deixis.evaluation.evaluate import (
     Evaluation,
     EvaluationOptions,
     attention_on_references,
     caption_examples,
     caption_items,
 )
-from deixis.training.models import load
-from deixis.training.phrases import METRICS, phrase_cases
-from deixis.training.places import find
+from deixis.evaluation.phrases import METRICS, phrase_cases
+from deixis.grounding.base import AnswerOptions, WordGrounder
+from deixis.grounding.baselines import build_baseline
+from deixis.grounding.scan import Scan
+from deixis.metrics.bootstrap import MeanSample
+from deixis.metrics.captions.scores import score_captions
+from deixis.metrics.grounding.attention_accuracy import score_attention
+from deixis.metrics.grounding.dataset_words import words_of_examples
+from deixis.metrics.grounding.error_types import classify_errors
+from deixis.metrics.grounding.f1 import score_grounding
+from deixis.metrics.grounding.phrases import ANY_BOX, PROTOCOLS, score_phrases
+from deixis.metrics.sections import attention_section, caption_section
+from deixis.models.names import load
+from deixis.text.vocabulary import Vocabulary
 from deixis.training.run import Run
 
 

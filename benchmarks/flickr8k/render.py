@@ -11,7 +11,7 @@ from benchmarks.flickr8k.results import Result
 from benchmarks.flickr8k.tables import PRIOR, Row, Table
 from deixis.errors import DeixisError
 from deixis.metrics.bootstrap import Difference, paired_difference
-from deixis.training.files import write_text
+from deixis.models.files import write_text
 
 ROOT = Path(__file__).resolve().parents[2]
 SHORT = {

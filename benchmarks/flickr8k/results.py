@@ -13,7 +13,7 @@ import numpy as np
 
 from deixis.errors import BadFileError
 from deixis.metrics.bootstrap import MeanSample, Sample, sample_from_json, value_of
-from deixis.training.files import write_text
+from deixis.models.files import write_text
 
 FOLDER = Path(__file__).parent / "results"
 

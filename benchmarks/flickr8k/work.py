@@ -13,9 +13,9 @@ from rich.console import Console
 from benchmarks.flickr8k.tables import ROWS, Row
 from deixis.data.collate import RegionSource
 from deixis.home import cache_home
-from deixis.regions.store import EVERYDAY
+from deixis.models.files import write_text
+from deixis.regions.store.reader import EVERYDAY
 from deixis.training.dataset import TrainingData, load_data, read_source
-from deixis.training.files import write_text
 from deixis.training.recipe import DataRecipe, Recipe, Source
 from deixis.training.recipe_files import find_recipe
 from deixis.training.run import Run

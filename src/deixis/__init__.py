@@ -10,13 +10,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from deixis.answering.hub import push_to_hub
     from deixis.answering.load import Deixis, load
+    from deixis.models.hub import push_to_hub
 
 __version__ = "0.1.0"
 __all__ = ["Deixis", "__version__", "load", "push_to_hub"]
 
-_HOMES = {"Deixis": "deixis.answering.load", "load": "deixis.answering.load", "push_to_hub": "deixis.answering.hub"}
+_HOMES = {"Deixis": "deixis.answering.load", "load": "deixis.answering.load", "push_to_hub": "deixis.models.hub"}
 
 
 def __getattr__(name: str) -> object:

@@ -18,8 +18,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from types import ModuleType
 
+from deixis.atomic import cannot_write
 from deixis.errors import DeixisError
-from deixis.whole import cannot_write
 
 fcntl: ModuleType | None
 try:

@@ -18,8 +18,8 @@ from PIL import Image
 import deixis
 from deixis.answering.clips import ClipOptions, agreed_sentence, caption_clip, learned_from_clips
 from deixis.answering.load import Deixis
-from deixis.captioning.captioner import Captioner
-from deixis.captioning.strategy import Strategy
+from deixis.captioning.model.captioner import Captioner
+from deixis.captioning.search.strategy import Strategy
 from deixis.data.pad import pad_regions
 from deixis.errors import BadFileError, DeixisError
 from deixis.types import GroundedPhrases, Regions, Sentence
@@ -155,7 +155,7 @@ def test_a_captioner_of_clips_reads_all_frames_at_once(small_bundle: Path, clip:
     assert together.words == asked.words
     assert together.text == "A cat with eyes."
     # the same by hand: all regions in one batch, the best of each frame
-    from deixis.regions.tasks import join_frames
+    from deixis.regions.extraction.tasks import join_frames
     from deixis.video import sample_frames
 
     seen = join_frames(model.regions(sample_frames(clip, 0.0, 2.0, 3)[0])).top(20)

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 from deixis.answering.label import groundable
 from deixis.answering.load import Deixis, load
 from deixis.cli.main import app
-from deixis.text.chunker import chunk
+from deixis.text.rules.chunker import chunk
 from deixis.types import GroundedPhrases, Phrase, Sentence
 
 PHOTOS = Path(__file__).parents[2] / "examples" / "photos"

@@ -13,14 +13,14 @@ import torch
 from PIL import Image
 
 import deixis
-from deixis.answering.bundle import Card, find_bundle, join
 from deixis.answering.load import Deixis
 from deixis.answering.photos import Seen
 from deixis.captioning.answer import Pointing
 from deixis.data.pad import pad_regions
 from deixis.errors import BadFileError, DeixisError
 from deixis.grounding.scan import Scan
-from deixis.training.models import find_model, load_grounder
+from deixis.models.bundle import Card, find_bundle, join
+from deixis.models.names import find_model, load_grounder
 from deixis.types import Regions
 
 PHOTOS = Path(__file__).parents[2] / "examples" / "photos"

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from deixis.answering.many import AT_ONCE, in_batches
+from deixis.answering.batches import AT_ONCE, in_batches
 from deixis.answering.photos import Photo, find_photos, read_photo
 from deixis.errors import BadFileError, DeixisError
 from deixis.types import ImageFile
@@ -51,7 +51,7 @@ def test_nothing_found_is_an_error(album: Path) -> None:
 def test_batches_keep_the_order_bound_the_pixels_and_pass_over_what_is_broken(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("deixis.answering.many.PIXELS_AT_ONCE", 100)
+    monkeypatch.setattr("deixis.answering.batches.PIXELS_AT_ONCE", 100)
     small, large = np.zeros((5, 5, 3), np.uint8), np.zeros((20, 20, 3), np.uint8)
     photos: list[tuple[str, Photo | ImageFile]] = [
         ("s1", small),
@@ -65,7 +65,7 @@ def test_batches_keep_the_order_bound_the_pixels_and_pass_over_what_is_broken(
     batches = list(in_batches(photos, lambda name, _: wrong.append(name)))
     assert [[name for name, _ in batch] for batch in batches] == [["s1", "s2"], ["l1"], ["l2"], ["s3"]]
     assert wrong == ["broken"]
-    monkeypatch.setattr("deixis.answering.many.PIXELS_AT_ONCE", 10**9)
+    monkeypatch.setattr("deixis.answering.batches.PIXELS_AT_ONCE", 10**9)
     many = list(in_batches([(str(at), small) for at in range(AT_ONCE + 1)], lambda *_: None))
     assert [len(batch) for batch in many] == [AT_ONCE, 1]
 

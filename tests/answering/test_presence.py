@@ -8,13 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from deixis.answering.calibrate import calibrate, check_section, judge_captions
 from deixis.answering.check import check
 from deixis.answering.load import Deixis, load
-from deixis.answering.measure import evaluate_bundle
 from deixis.answering.presence import Presence, fit_presence, match_words
 from deixis.errors import DeixisError
-from deixis.training.evaluate import EvaluationOptions
+from deixis.evaluation.calibrate_check import calibrate, check_section, judge_captions
+from deixis.evaluation.evaluate import EvaluationOptions
+from deixis.evaluation.measure import evaluate_bundle
 
 PHOTOS = Path(__file__).parents[2] / "examples" / "photos"
 

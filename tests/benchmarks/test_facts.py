@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from benchmarks.flickr8k.facts import THRESHOLDS, class_frequency, f1_by_bin, iou_curve
-from deixis.metrics.grounding_f1 import ClassScore, score_grounding
-from deixis.metrics.object_words import GroundedItem, PredictedWord, ReferenceSentence
-from deixis.metrics.phrases import ANY_BOX, PhraseCase, score_phrases
+from deixis.metrics.grounding.f1 import ClassScore, score_grounding
+from deixis.metrics.grounding.object_words import GroundedItem, PredictedWord, ReferenceSentence
+from deixis.metrics.grounding.phrases import ANY_BOX, PhraseCase, score_phrases
 from deixis.types import Box
 
 DOGS = "[/EN#1/animals Two brown dogs] stand near [/EN#2/people a man] on [/EN#0/notvisual the stand] ."

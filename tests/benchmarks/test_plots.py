@@ -16,7 +16,7 @@ from benchmarks.flickr8k import plots, results, work
 from benchmarks.flickr8k.facts import AT_LEAST
 from benchmarks.flickr8k.results import Result
 from benchmarks.flickr8k.tables import ROWS, TABLES
-from deixis.metrics.error_types import FIVE_TYPES
+from deixis.metrics.grounding.error_types import FIVE_TYPES
 
 
 def captions(row: str, seed: int = 1, f1: float = 0.1) -> Result:

@@ -10,7 +10,7 @@ from deixis.captioning import Captioner, CaptionerGrounder
 from deixis.data.batch import Batch, PhraseBatch, WordKind
 from deixis.errors import DeixisError
 from deixis.interfaces import Grounder
-from deixis.text.chunker import chunk
+from deixis.text.rules.chunker import chunk
 from deixis.text.vocabulary import Vocabulary
 from deixis.types import Regions
 

@@ -18,8 +18,11 @@ from deixis.captioning import (
     EncoderConfig,
     InputSizes,
 )
-from deixis.captioning.detectors import perfect_regions
-from deixis.captioning.objectives import (
+from deixis.data.batch import Batch
+from deixis.data.collate import CaptionEncoder, collate, encode_example
+from deixis.data.flickr30k_entities import Flickr30kEntities
+from deixis.data.pad import pad_regions
+from deixis.objectives import (
     Context,
     CrossEntropy,
     Cyclical,
@@ -29,12 +32,9 @@ from deixis.captioning.objectives import (
     SelfCriticalOptions,
     Supervision,
 )
-from deixis.captioning.objectives.targets import word_targets
-from deixis.captioning.rewards import CaptionRewards
-from deixis.data.batch import Batch
-from deixis.data.collate import CaptionEncoder, collate, encode_example
-from deixis.data.flickr30k_entities import Flickr30kEntities
-from deixis.data.pad import pad_regions
+from deixis.objectives.rewards import CaptionRewards
+from deixis.objectives.targets import word_targets
+from deixis.regions.perfect_detector import perfect_regions
 from deixis.text.vocabulary import Vocabulary
 from deixis.types import Example, Phrase, Sentence
 

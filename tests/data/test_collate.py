@@ -12,8 +12,8 @@ from deixis.data.batch import RegionBatch, WordKind
 from deixis.data.collate import CaptionEncoder, EncodedExample, RegionSource, collate, encode_example
 from deixis.data.open import open_dataset
 from deixis.errors import DeixisError
-from deixis.regions.store import RegionStore
-from deixis.regions.writer import write_store
+from deixis.regions.store.reader import RegionStore
+from deixis.regions.store.writer import write_store
 from deixis.text.relations import RelationVocabulary
 from deixis.text.tokens import tokenise
 from deixis.text.vocabulary import END, UNKNOWN, Entry, Vocabulary

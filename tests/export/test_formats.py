@@ -18,11 +18,11 @@ from deixis.errors import DeixisError
 from deixis.export import activitynet, fiftyone, supervision, table
 from deixis.export.formats import FORMATS, ExportOptions, write_export
 from deixis.export.things import Answer, read_answers, things_of
-from deixis.metrics.grounding_files import read_submission
-from deixis.metrics.json_places import read_json_file
+from deixis.metrics.files.grounding import read_submission
+from deixis.metrics.files.json_lines import read_json_file
 from deixis.metrics.scoring import ScoreOptions, score_files
 from deixis.text.classes import ObjectClasses
-from deixis.text.lemmas import lemmatise_noun
+from deixis.text.rules.lemmas import lemmatise_noun
 from deixis.types import GroundedCaption, GroundedPhrases
 from tests.export.answers import CLIP, DOG, PHRASES, caption, captions
 

@@ -10,10 +10,10 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from deixis.captioning.config import InputSizes
+from deixis.captioning.model.config import InputSizes
 from deixis.data.batch import Batch, PhraseBatch, RegionBatch, RelationBatch, WordKind
 from deixis.grounding.label_prior import LabelPriorConfig
-from deixis.grounding.reir import Reir, ReirConfig
+from deixis.grounding.reir.model import Reir, ReirConfig
 from deixis.text.relations import RelationVocabulary
 from deixis.text.vocabulary import END, Entry, Vocabulary
 

@@ -25,9 +25,9 @@ from deixis.grounding.calibration import (
     reliability,
     signals,
 )
-from deixis.text.chunker import chunk
+from deixis.text.rules.chunker import chunk
 from deixis.types import Regions
-from tests.grounding.test_lite import VOCABULARY, grounder
+from tests.grounding.lite.test_model import VOCABULARY, grounder
 
 
 def drawn(count: int = 20_000) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

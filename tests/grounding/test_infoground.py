@@ -9,14 +9,14 @@ import pytest
 import torch
 from torch import Tensor
 
-from deixis.captioning.config import InputSizes
-from deixis.captioning.objectives.base import Context
+from deixis.captioning.model.config import InputSizes
 from deixis.data.batch import Batch, RegionBatch, WordKind
 from deixis.data.collate import EncodedCaption, EncodedExample
 from deixis.grounding.base import real_words
 from deixis.grounding.infoground import InfoGround, InfoGroundConfig, MaskedMlp, content_words
-from deixis.grounding.objectives import info_nce
-from deixis.grounding.objectives.info_nce import (
+from deixis.objectives import info_nce
+from deixis.objectives.base import Context
+from deixis.objectives.info_nce import (
     ImageContrast,
     ImageContrastOptions,
     LanguageContrast,

@@ -12,11 +12,11 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from deixis.captioning.config import InputSizes
-from deixis.captioning.objectives.base import Context
+from deixis.captioning.model.config import InputSizes
 from deixis.data.batch import Batch, RegionBatch, WordKind
 from deixis.grounding.infoground import InfoGround, InfoGroundConfig
-from deixis.grounding.objectives.info_nce import ImageContrast
+from deixis.objectives.base import Context
+from deixis.objectives.info_nce import ImageContrast
 from deixis.text.vocabulary import END, Entry, Vocabulary
 from deixis.text.word_encoders import WordEncoderConfig
 

@@ -8,11 +8,11 @@ from dataclasses import replace
 import pytest
 import torch
 
-from deixis.captioning.objectives.base import Context
 from deixis.data.batch import Batch, PhraseBatch
 from deixis.errors import DeixisError
 from deixis.grounding.maf import Maf, MafConfig, label_words
-from deixis.grounding.objectives.phrase_contrast import PhraseContrast
+from deixis.objectives.base import Context
+from deixis.objectives.phrase_contrast import PhraseContrast
 from tests.grounding.conftest import DOG, LABELS, MAN, RED, SIZES, VOCABULARY, A, batch_of
 
 

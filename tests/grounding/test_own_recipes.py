@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from deixis.training.build import REGISTRY, find_class
+from deixis.models.registry import REGISTRY, find_class
 from deixis.training.recipe_files import find_recipe
 
 

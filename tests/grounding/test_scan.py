@@ -6,13 +6,13 @@ import pytest
 import torch
 from torch import Tensor
 
-from deixis.captioning.config import InputSizes
-from deixis.captioning.objectives.base import Context
+from deixis.captioning.model.config import InputSizes
 from deixis.data.batch import Batch, PhraseBatch, RegionBatch, WordKind
 from deixis.errors import DeixisError
 from deixis.grounding.base import AnswerOptions
-from deixis.grounding.objectives.matching import Matching
 from deixis.grounding.scan import Scan, ScanConfig
+from deixis.objectives.base import Context
+from deixis.objectives.matching import Matching
 from deixis.text.tokens import tokenise
 from deixis.text.vocabulary import END, UNKNOWN, Entry, Vocabulary
 from deixis.types import Phrase, Regions, Sentence

@@ -30,7 +30,7 @@ def coco(shared: Path) -> Captions:
 def _java_on_path() -> Iterator[None]:
     """Let pycocoevalcap, which calls plain ``java``, use the Java we would use."""
     pytest.importorskip("pycocoevalcap", reason="parity needs the java extra")
-    from deixis.metrics.java import find_java
+    from deixis.metrics.captions.java import find_java
 
     before = os.environ.get("PATH", "")
     os.environ["PATH"] = f"{find_java().parent}{os.pathsep}{before}"

@@ -18,8 +18,8 @@ from deixis.metrics.bootstrap import (
     sample_from_json,
     value_of,
 )
-from deixis.metrics.grounding_f1 import score_grounding
-from deixis.metrics.object_words import GroundedItem, PredictedWord, ReferenceSentence
+from deixis.metrics.grounding.f1 import score_grounding
+from deixis.metrics.grounding.object_words import GroundedItem, PredictedWord, ReferenceSentence
 
 
 def random_items(seed: int, count: int = 12) -> list[GroundedItem]:

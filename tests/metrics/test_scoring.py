@@ -12,7 +12,7 @@ import torch
 from deixis.data.open import open_dataset
 from deixis.errors import DeixisError
 from deixis.metrics.scoring import ScoreOptions, score_files
-from deixis.regions.writer import write_store
+from deixis.regions.store.writer import write_store
 from deixis.types import Example, GroundedCaption, GroundedPhrase, GroundedPhrases, GroundedWord, Regions
 
 FEW = 12
@@ -69,7 +69,7 @@ def test_a_person_who_repeats_the_first_reference(
     assert scored.report.model == "human"
 
     # written as a submission and scored again, nothing changes
-    from deixis.metrics.grounding_pairs import submission_json
+    from deixis.metrics.grounding.pairs import submission_json
 
     again = tmp_path / "submission.json"
     again.write_text(json.dumps(submission_json(scored.items, clips=scored.clips)))

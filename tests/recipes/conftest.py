@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from deixis.data.open import open_dataset
-from deixis.regions.extract import extract
-from deixis.regions.tasks import Settings
+from deixis.regions.extraction.extract import extract
+from deixis.regions.extraction.tasks import Settings
 from deixis.training.dataset import TrainingData, load_data
 from deixis.training.recipe import DataRecipe
 

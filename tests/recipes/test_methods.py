@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 import torch
 
-from deixis.captioning.objectives.base import Context
 from deixis.errors import DeixisError
+from deixis.models.names import load
+from deixis.objectives.base import Context
 from deixis.training.dataset import TrainingData
-from deixis.training.models import load
 from deixis.training.recipe_files import load_recipe
 from deixis.training.run import Run
 from deixis.training.train import train
@@ -95,7 +95,7 @@ def test_cyclical_localizer_beats_chance(tiny: list[str], baseline: Path, small_
 
 def chance(data: TrainingData) -> float:
     """How often a region drawn at random is right, on the validation images."""
-    from deixis.captioning.objectives.targets import word_targets
+    from deixis.objectives.targets import word_targets
 
     assert data.annotated is not None
     batch = data.annotated.batch(range(len(data.annotated)))
@@ -198,8 +198,8 @@ def test_the_biased_detector_stays_as_its_stage_left_it(tiny: list[str], classes
 def test_a_step_measures_where_cyclical_looks(small_data: LoadData) -> None:
     """The hits of the localizer by hand: the most attended region against the boxes of the word."""
     from deixis.captioning import Captioner, CaptionerConfig
-    from deixis.captioning.objectives import Cyclical
     from deixis.geometry import iou
+    from deixis.objectives import Cyclical
     from deixis.training.stage import input_sizes
 
     data = small_data(True)

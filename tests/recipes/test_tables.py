@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from deixis.training.checkpoint import save_model
+from deixis.models.checkpoint import save_model
 from deixis.training.dataset import TrainingData
 from deixis.training.recipe_files import find_recipe, read_recipe, shipped_recipes
 from deixis.training.stage import Moment, build_model, build_stage

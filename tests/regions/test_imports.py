@@ -13,7 +13,7 @@ from PIL import Image
 
 from deixis.errors import BadFileError, DeixisError
 from deixis.regions.imports import import_regions
-from deixis.regions.store import RegionStore
+from deixis.regions.store.reader import RegionStore
 
 h5py = pytest.importorskip("h5py", reason="needs h5py: pip install 'deixis[imports]'")
 

@@ -16,9 +16,9 @@ import deixis.regions
 from deixis.errors import BadFileError
 from deixis.interfaces import Extractor
 from deixis.regions.lite import CARD, WEIGHTS, LiteExtractor, load_lite, save_lite
-from deixis.regions.network import LiteNetwork, LiteShape, geometry
-from deixis.regions.resize import LARGEST_SIDE, PIXEL_BUDGET, SMALLEST_SIDE, STEP, input_size
-from deixis.regions.select import Ranking
+from deixis.regions.network.detector import LiteNetwork, LiteShape, geometry
+from deixis.regions.network.resize import LARGEST_SIDE, PIXEL_BUDGET, SMALLEST_SIDE, STEP, input_size
+from deixis.regions.network.select import Ranking
 
 SMALL = LiteShape(pyramid=16, depth=1, describe=16, hidden=32, feature=24, words=5)
 WORDS = ["dog", "grass", "man", "red", "shirt"]

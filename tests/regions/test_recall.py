@@ -10,8 +10,8 @@ from PIL import Image
 
 from deixis.errors import DeixisError
 from deixis.regions.recall import draw_curve, measure_recall, recall_table
-from deixis.regions.store import RegionStore
-from deixis.regions.writer import write_store
+from deixis.regions.store.reader import RegionStore
+from deixis.regions.store.writer import write_store
 from deixis.types import Example, ImageFile, Phrase, Regions, Sentence
 from deixis.types.sentence import Box
 

@@ -12,7 +12,7 @@ import torch
 from safetensors.torch import load_file
 
 from deixis.errors import BadFileError
-from deixis.grounding.objectives.masked_words import MaskedWords, MaskingOptions
+from deixis.objectives.masked_words import MaskedWords, MaskingOptions
 from deixis.text.masked_model import MaskedLanguageModel, MaskedModelConfig, WordTransformer, find_language_model
 from deixis.text.vocabulary import END, UNKNOWN, Entry, Vocabulary
 

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deixis.errors import BadFileError
-from deixis.text.linear_relations import linear_relations
 from deixis.text.parse import parse_sentences
 from deixis.text.parsed import Parsed, noun_phrases, to_sentence
 from deixis.text.relations import RelationVocabulary, find_relations
+from deixis.text.rules.linear_relations import linear_relations
 from deixis.text.tokens import tokenise
 from deixis.types import Phrase, Relation, Sentence
 

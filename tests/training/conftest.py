@@ -11,7 +11,7 @@ import torch
 
 from deixis.data.open import open_dataset
 from deixis.images import load_image
-from deixis.regions.writer import write_store
+from deixis.regions.store.writer import write_store
 from deixis.training.recipe import Recipe
 from deixis.types import Regions
 

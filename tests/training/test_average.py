@@ -12,9 +12,9 @@ from safetensors.torch import load_file, save_file
 import deixis
 from deixis.cli.main import main
 from deixis.errors import BadFileError, DeixisError
+from deixis.models.checkpoint import CONFIG, WEIGHTS
+from deixis.models.files import digest, read_json, write_json
 from deixis.training.average import average
-from deixis.training.checkpoint import CONFIG, WEIGHTS
-from deixis.training.files import digest, read_json, write_json
 
 PHOTO = Path(__file__).parents[2] / "examples" / "photos" / "coffee.jpg"
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from deixis.cli.main import main
-from deixis.training.checkpoint import load_config
-from deixis.training.models import find_model
+from deixis.models.checkpoint import load_config
+from deixis.models.names import find_model
 from deixis.types import GroundedCaption
 
 

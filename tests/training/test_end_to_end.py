@@ -11,9 +11,9 @@ from typer.testing import CliRunner
 from deixis.cli.main import app
 from deixis.data.open import open_dataset
 from deixis.errors import DeixisError
-from deixis.regions.extract import extract
+from deixis.regions.extraction.extract import extract
+from deixis.regions.extraction.tasks import Settings
 from deixis.regions.registry import build_extractor
-from deixis.regions.tasks import Settings
 from deixis.training.recipe_files import recipe_path
 from deixis.training.run import Run
 

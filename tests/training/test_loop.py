@@ -12,12 +12,12 @@ import pytest
 import torch
 from torch import Tensor
 
-from deixis.captioning.objectives.base import Context, Objective
 from deixis.errors import BadFileError, BadRecipeError, DeixisError
-from deixis.regions.store import RegionStore
-from deixis.regions.writer import write_store
-from deixis.training import build as registry
-from deixis.training.checkpoint import load_config, load_weights
+from deixis.models import registry
+from deixis.models.checkpoint import load_config, load_weights
+from deixis.objectives.base import Context, Objective
+from deixis.regions.store.reader import RegionStore
+from deixis.regions.store.writer import write_store
 from deixis.training.loop import StoppedError
 from deixis.training.recipe import Recipe
 from deixis.training.run import Run

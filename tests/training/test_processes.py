@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from deixis.training.checkpoint import load_weights
+from deixis.models.checkpoint import load_weights
 from deixis.training.run import Run
 from deixis.training.state import RunState
 

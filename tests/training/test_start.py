@@ -10,8 +10,8 @@ import pytest
 import torch
 
 from deixis.errors import BadFileError, BadRecipeError, DeixisError
+from deixis.models.names import load
 from deixis.training.loop import StoppedError, Trainer
-from deixis.training.models import load
 from deixis.training.recipe import Recipe
 from deixis.training.recipe_files import load_recipe
 from deixis.training.run import Run

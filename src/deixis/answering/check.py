@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from deixis.answering.presence import Presence, match_words
 from deixis.interfaces import Grounder
-from deixis.text.chunker import chunk
+from deixis.text.rules.chunker import chunk
 from deixis.text.vocabulary import Vocabulary
 from deixis.types import GroundedCaption, GroundedPhrase, Regions
 

@@ -20,23 +20,23 @@ from torch import Tensor
 from deixis.answering.segments import Segment, choose_segments, read_segments
 from deixis.answering.tracks import Candidates, follow
 from deixis.captioning.answer import point, priors, sentence_text
-from deixis.captioning.captioner import Captioner
-from deixis.captioning.distributed import DistributedAttention
-from deixis.captioning.fluent import fluent_search
-from deixis.captioning.strategy import Strategy
+from deixis.captioning.model.captioner import Captioner
+from deixis.captioning.model.distributed_attention import DistributedAttention
+from deixis.captioning.search.fluent import fluent_search
+from deixis.captioning.search.strategy import Strategy
 from deixis.data.batch import RegionBatch
 from deixis.data.pad import pad_regions
 from deixis.defaults import CLIP_BEAM
 from deixis.errors import DeixisError
-from deixis.regions.tasks import join_frames
-from deixis.text.chunker import chunk
+from deixis.regions.extraction.tasks import join_frames
+from deixis.text.rules.chunker import chunk
 from deixis.types import GroundedCaption, GroundedPhrase, GroundedWord, Regions
 from deixis.video import Clip, read_clip, sample_frames
 
 if TYPE_CHECKING:
-    from deixis.answering.bundle import Method
     from deixis.answering.load import Deixis
-    from deixis.training.models import LoadedModel
+    from deixis.models.bundle import Method
+    from deixis.models.names import LoadedModel
 
 FRAMES = 10
 """Frames looked at in a segment, as in ActivityNet-Entities."""

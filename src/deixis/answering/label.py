@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from deixis.answering.lines import AnswerLines
+from deixis.answering.batches import in_batches
 from deixis.answering.load import Deixis
-from deixis.answering.many import in_batches
+from deixis.answering.resumable_lines import AnswerLines
 from deixis.data.dataset import Dataset
 from deixis.errors import DeixisError
-from deixis.text.chunker import chunk
+from deixis.text.rules.chunker import chunk
 from deixis.text.vocabulary import NOUN_TAGS, Vocabulary, is_groundable
 from deixis.types import Example, GroundedPhrases, ImageFile, Sentence
 

@@ -12,25 +12,25 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from deixis.answering.bundle import Bundle, Card, Method, find_bundle, join
 from deixis.answering.check import check as check_caption
+from deixis.answering.choosing import Chooser
 from deixis.answering.photos import Photo, Seen, photo_name, read_photo
 from deixis.answering.phrases import doubtful_where_unknown, phrases_of_sentence, single_phrases
-from deixis.answering.stored import as_stored
 from deixis.captioning.answer import Pointing, grounded_captions, reground
-from deixis.captioning.captioner import Captioner
-from deixis.captioning.choosing import Chooser
-from deixis.captioning.distributed import DistributedAttention
-from deixis.captioning.fluent import fluent_search
-from deixis.captioning.strategy import Generated, Strategy
+from deixis.captioning.model.captioner import Captioner
+from deixis.captioning.model.distributed_attention import DistributedAttention
+from deixis.captioning.search.fluent import fluent_search
+from deixis.captioning.search.strategy import Generated, Strategy
 from deixis.data.batch import RegionBatch
 from deixis.data.pad import pad_regions
 from deixis.defaults import BEAM
 from deixis.errors import DeixisError
 from deixis.interfaces import Extractor, Grounder
+from deixis.models.bundle import Bundle, Card, Method, find_bundle, join
+from deixis.models.names import LoadedModel
+from deixis.models.names import load as load_part
+from deixis.regions.store.as_stored import as_stored
 from deixis.text.vocabulary import Vocabulary
-from deixis.training.models import LoadedModel
-from deixis.training.models import load as load_part
 from deixis.types import GroundedCaption, GroundedPhrases, Regions, Sentence
 
 
@@ -226,7 +226,7 @@ class Deixis:
     def ground_sentences(
         self, image: Seen, sentences: Sequence[Sentence], *, name: str | None = None
     ) -> list[GroundedPhrases]:
-        """Find the phrases of sentences that are parsed already (``deixis.text.chunker``), in few passes."""
+        """Find the phrases of sentences that are parsed already (``deixis.text.rules.chunker``), in few passes."""
         seen = self._seen([image])[0].top(self._judge_regions)
         together = getattr(self._judge, "ground_all", None)
         with torch.inference_mode():

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from deixis.errors import DeixisError
-from deixis.text.chunker import chunk
+from deixis.text.rules.chunker import chunk
 from deixis.text.tokens import normal_word, tokenise, tokens_in
 from deixis.text.vocabulary import ADJECTIVE_TAGS, NOUN_TAGS, VERB_TAGS, Vocabulary
 from deixis.types import GroundedPhrase, Phrase, Sentence

@@ -2,13 +2,13 @@
 
 from deixis.captioning.answer import Pointing, reground
 from deixis.captioning.as_grounder import CaptionerGrounder
-from deixis.captioning.captioner import Captioner, ScheduledSampling
-from deixis.captioning.config import AttentionConfig, CaptionerConfig, DecoderConfig, EncoderConfig, InputSizes
-from deixis.captioning.decoded import Decoded
-from deixis.captioning.decoder import Attend
-from deixis.captioning.encoder import Encoded
-from deixis.captioning.fluent import bad_endings, fluent_search
-from deixis.captioning.strategy import Generated, Strategy
+from deixis.captioning.model.captioner import Captioner, ScheduledSampling
+from deixis.captioning.model.config import AttentionConfig, CaptionerConfig, DecoderConfig, EncoderConfig, InputSizes
+from deixis.captioning.model.decoded import Decoded
+from deixis.captioning.model.decoder import Attend
+from deixis.captioning.model.encoder import Encoded
+from deixis.captioning.search.fluent import bad_endings, fluent_search
+from deixis.captioning.search.strategy import Generated, Strategy
 
 __all__ = [
     "Attend",

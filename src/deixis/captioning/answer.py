@@ -14,11 +14,11 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from deixis.captioning.strategy import Generated
+from deixis.captioning.search.strategy import Generated
 from deixis.data.batch import RegionBatch
 from deixis.geometry import iou, union_box
 from deixis.interfaces import Grounder
-from deixis.text.chunker import chunk
+from deixis.text.rules.chunker import chunk
 from deixis.text.tokens import detokenise
 from deixis.text.vocabulary import Vocabulary
 from deixis.types import Box, GroundedCaption, GroundedPhrase, GroundedWord, Regions

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from deixis.captioning.answer import Pointing, point, priors
-from deixis.captioning.captioner import Captioner, answering
+from deixis.captioning.model.captioner import Captioner, answering
 from deixis.data.batch import Batch, PhraseBatch, WordKind
 from deixis.data.collate import CaptionEncoder, EncodedExample, collate
 from deixis.data.pad import pad_regions

@@ -18,8 +18,8 @@ def average(
 
     A model tuned to your photos forgets some of what it knew; half way back it keeps most of both.
     """
+    from deixis.models.names import find_model
     from deixis.training.average import average as mean
-    from deixis.training.models import find_model
 
     folders = [find_model(name) for name in models]
     mean(folders, output)

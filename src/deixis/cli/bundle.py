@@ -38,14 +38,14 @@ def bundle(
     """Join a captioner and a grounder into one folder that `deixis caption --model FOLDER` takes."""
     from dataclasses import replace
 
-    from deixis.answering.bundle import find_bundle, join, write_bundle
-    from deixis.answering.calibrate import calibrate as fit
-    from deixis.answering.hub import push_to_hub
     from deixis.answering.load import Deixis
-    from deixis.answering.measure import answering_strategy
     from deixis.defaults import BEAM
     from deixis.errors import DeixisError
-    from deixis.training.evaluate import EvaluationOptions
+    from deixis.evaluation.calibrate_check import calibrate as fit
+    from deixis.evaluation.evaluate import EvaluationOptions
+    from deixis.evaluation.measure import answering_strategy
+    from deixis.models.bundle import find_bundle, join, write_bundle
+    from deixis.models.hub import push_to_hub
 
     if output is None and push is None:
         raise DeixisError("say where the bundle goes: -o FOLDER, or --push OWNER/NAME")

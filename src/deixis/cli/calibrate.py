@@ -26,9 +26,9 @@ def calibrate(
     The figures shown are cross-fitted: each photo is judged by curves fitted on others. Photos with captions alone tell
     whether a phrase is there; that a box is right is then judged as by the model the grounder started from.
     """
-    from deixis.training.calibrate import calibrate as fit
-    from deixis.training.evaluate import EvaluationOptions, prepare
-    from deixis.training.models import load
+    from deixis.evaluation.calibrate_boxes import calibrate as fit
+    from deixis.evaluation.evaluate import EvaluationOptions, prepare
+    from deixis.models.names import load
 
     work = prepare(
         load(model, device=device, part="grounder"), data, EvaluationOptions(split=split, store=store, device=device)

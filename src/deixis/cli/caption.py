@@ -42,9 +42,9 @@ def caption(
 
     A photo that cannot be read is an error on stderr; the others are captioned all the same, and the exit code is 2.
     """
-    from deixis.answering.lines import AnswerLines, require_checked
     from deixis.answering.load import load
     from deixis.answering.photos import find_photos
+    from deixis.answering.resumable_lines import AnswerLines, require_checked
     from deixis.cli.outputs import check_output
     from deixis.cli.pictures import write_pictures
     from deixis.cli.show import answer_console, can_show_pictures, counted, print_answer
@@ -100,7 +100,7 @@ def _captions(
     from rich.console import Console
     from rich.progress import Progress
 
-    from deixis.answering.many import in_batches
+    from deixis.answering.batches import in_batches
     from deixis.errors import DeixisError
 
     def note(photo: str, error: DeixisError) -> None:

@@ -56,16 +56,16 @@ def evaluate(
     allow. Retrieval both ways. A bundle (such as lite) is measured as it answers, with its time per photo.
     Every number with its 95 % bootstrap interval by photo.
     """
-    from deixis.answering.bundle import find_bundle, join
     from deixis.answering.load import Deixis
-    from deixis.answering.measure import answering_strategy, evaluate_bundle
     from deixis.captioning.answer import Pointing
-    from deixis.captioning.strategy import Strategy
+    from deixis.captioning.search.strategy import Strategy
     from deixis.cli.score import _print_report
+    from deixis.evaluation.evaluate import EvaluationOptions
+    from deixis.evaluation.evaluate import evaluate as measure
+    from deixis.evaluation.measure import answering_strategy, evaluate_bundle
     from deixis.metrics.report import write_texts
-    from deixis.training.evaluate import EvaluationOptions
-    from deixis.training.evaluate import evaluate as measure
-    from deixis.training.models import load
+    from deixis.models.bundle import find_bundle, join
+    from deixis.models.names import load
 
     rules = get_args(get_type_hints(Pointing)["rule"])
     if point not in rules:

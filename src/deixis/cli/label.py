@@ -40,9 +40,9 @@ def label(
     from deixis.answering.label import draft_labels, open_drafts
     from deixis.answering.load import load
     from deixis.cli.outputs import check_output
+    from deixis.data.locations import find
     from deixis.data.open import open_dataset
     from deixis.errors import DeixisError
-    from deixis.training.places import find
 
     check_output(output, "labels.json")
     dataset = open_dataset(find(data, "data"), reader)
@@ -89,10 +89,10 @@ def label(
 
 def write_labels(path: Path, answers: Sequence[GroundedPhrases], format: Format, prefix: str | None) -> list[Path]:
     """Write drafts in review order, and return the files' names."""
+    from deixis.atomic import write_text
     from deixis.export import coco, labelstudio
     from deixis.export.review import in_review_order
     from deixis.export.things import labels_in
-    from deixis.whole import write_text
 
     path.parent.mkdir(parents=True, exist_ok=True)
     if format == "json":

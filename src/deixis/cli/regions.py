@@ -16,7 +16,7 @@ import typer
 from deixis.errors import DeixisError
 
 if TYPE_CHECKING:
-    from deixis.regions.tasks import Source
+    from deixis.regions.extraction.tasks import Source
 
 app = typer.Typer(
     no_args_is_help=True, add_completion=False, help="Find and store the regions of photos; measure their recall."
@@ -50,8 +50,8 @@ def extract(
     reported and counted, and the others go on.
     """
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # workers are processes: threads would only get in their way
-    from deixis.regions.extract import extract as run
-    from deixis.regions.tasks import Settings
+    from deixis.regions.extraction.extract import extract as run
+    from deixis.regions.extraction.tasks import Settings
 
     if engine not in ("local", "ray"):
         raise DeixisError(f"unknown --engine {engine!r}; there are local and ray")
@@ -119,7 +119,7 @@ def info(
     json_output: AsJson = False,
 ) -> None:
     """Say what a store holds and where it came from."""
-    from deixis.regions.store import RegionStore
+    from deixis.regions.store.reader import RegionStore
 
     opened = RegionStore.open(store)
     wrong = opened.verify() if verify else []
@@ -170,7 +170,7 @@ def recall(
     """
     from deixis.data import open_dataset
     from deixis.regions.recall import draw_curve, measure_recall, recall_table
-    from deixis.regions.store import RegionStore
+    from deixis.regions.store.reader import RegionStore
 
     if output is not None and output.suffix not in (".svg", ".png", ".html"):
         raise DeixisError(f"the curve is drawn as .svg, .png or .html, not {output.suffix or output.name!r}")
@@ -186,7 +186,7 @@ def _images(data: Path, split: str | None) -> tuple[list[str], Callable[[str], S
     """Return the ids of a dataset or folder, and what finds the file of each."""
     from deixis.data import open_dataset
     from deixis.errors import BadFileError
-    from deixis.regions.extract import folder_images
+    from deixis.regions.extraction.extract import folder_images
 
     try:
         dataset = open_dataset(data)
@@ -226,7 +226,7 @@ class _ProgressBar:
         self._bar.stop()
 
     def update(self, progress: Any) -> None:
-        """Take the state of a :class:`deixis.regions.extract.Progress`."""
+        """Take the state of a :class:`deixis.regions.extraction.extract.Progress`."""
         self.seconds, self.resumed = progress.seconds, progress.resumed
         speed = (progress.done - progress.resumed) / max(progress.seconds, 1e-9)
         left = progress.remaining

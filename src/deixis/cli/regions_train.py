@@ -11,8 +11,8 @@ import typer
 from deixis.errors import BadFileError, BadRecipeError
 
 if TYPE_CHECKING:
-    from deixis.regions.train_prepare import Photo
-    from deixis.regions.train_run import LiteRecipe
+    from deixis.regions.training.prepare import Photo
+    from deixis.regions.training.run import LiteRecipe
 
 
 def train(
@@ -27,10 +27,10 @@ def train(
     """Train the extractor from captions and two teachers' boxes. Killed at any time, the same command goes on."""
     from rich.console import Console
 
+    from deixis.data.locations import find
     from deixis.home import cache_home
-    from deixis.regions.train_prepare import cache_name, prepare
-    from deixis.regions.train_run import learn
-    from deixis.training.places import find
+    from deixis.regions.training.prepare import cache_name, prepare
+    from deixis.regions.training.run import learn
     from deixis.training.recipe_files import recipe_path
 
     plan = read_recipe(recipe_path(recipe))
@@ -61,8 +61,8 @@ def read_recipe(path: Path) -> LiteRecipe:
     """Read the YAML strictly: an unknown key is an error that names the nearest right one."""
     import yaml
 
-    from deixis.regions.train_run import LiteRecipe
-    from deixis.training.strict import to_dataclass
+    from deixis.models.strict import to_dataclass
+    from deixis.regions.training.run import LiteRecipe
 
     try:
         data: Any = yaml.safe_load(path.read_text())
@@ -75,9 +75,9 @@ def read_recipe(path: Path) -> LiteRecipe:
 
 def photos_of(plan: LiteRecipe) -> list[Photo]:
     """The photos with captions of all sources, in a fixed order."""
+    from deixis.data.locations import find
     from deixis.data.open import open_dataset
-    from deixis.regions.train_prepare import Photo
-    from deixis.training.places import find
+    from deixis.regions.training.prepare import Photo
 
     photos: list[Photo] = []
     for source in plan.data:

@@ -23,10 +23,10 @@ def truth(
     json_output: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
 ) -> None:
     """Take a dataset's human boxes as regions: the perfect detector. Only recipes with data.supervision may use it."""
+    from deixis.data.locations import find
     from deixis.data.open import open_dataset
+    from deixis.data.truth_store import write_truth_store
     from deixis.errors import DeixisError
-    from deixis.training.places import find
-    from deixis.training.truth_store import write_truth_store
 
     if features not in ("classes", "lite"):
         raise DeixisError(f"unknown --features {features!r}: there are classes and lite")

@@ -80,7 +80,7 @@ def score(
     Prints the protocol, the split, the number of items, where the regions come from, and every number with its 95 %
     bootstrap interval by photo. A file with anything wrong in it is not scored: the error names the line and the value.
     """
-    from deixis.metrics.grounding_pairs import submission_json
+    from deixis.metrics.grounding.pairs import submission_json
     from deixis.metrics.report import write_texts
     from deixis.metrics.scoring import ScoreOptions, score_files
 

@@ -118,7 +118,6 @@ def negatives(
 
     These are the negatives of InfoGround (Gupta et al., ECCV 2020, section 2.4 and figure 3).
     """
-    from deixis.text.chunker import chunk
     from deixis.text.negatives import (
         NOT_NOUNS,
         NegativeMaker,
@@ -126,6 +125,7 @@ def negatives(
         corpus_nouns,
         load_language_model,
     )
+    from deixis.text.rules.chunker import chunk
     from deixis.text.tokens import normal_word
     from deixis.text.vocabulary import NOUN_TAGS, Vocabulary
 

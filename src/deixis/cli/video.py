@@ -15,9 +15,9 @@ from deixis.errors import DeixisError
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from deixis.answering.bundle import Method
     from deixis.answering.clips import Reading
     from deixis.answering.segments import Segment
+    from deixis.models.bundle import Method
     from deixis.types import GroundedCaption
     from deixis.video import Clip
 
@@ -55,8 +55,8 @@ def video(
     Without --segments and --every, a clip up to 10 s is one segment and a longer one is cut every 5 s.
     """
     from deixis.answering.clips import ClipOptions, caption_segments
-    from deixis.answering.lines import AnswerLines, require_checked
     from deixis.answering.load import load
+    from deixis.answering.resumable_lines import AnswerLines, require_checked
     from deixis.answering.segments import choose_segments, parse_seconds, read_segments
     from deixis.cli.outputs import check_output
     from deixis.cli.show import answer_console, counted

@@ -26,8 +26,8 @@ from deixis.data.motion import box_in_view, camera_path, view, visible_share
 from deixis.errors import BadFileError, DeixisError, MissingExtraError
 from deixis.images import load_image
 from deixis.text.classes import ObjectClasses
-from deixis.text.lemmas import lemmatise_noun
 from deixis.text.parse import parse_sentences
+from deixis.text.rules.lemmas import lemmatise_noun
 from deixis.types.example import Example, ImageFile
 from deixis.types.sentence import Box, Sentence
 from deixis.video import sample_times

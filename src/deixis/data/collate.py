@@ -14,7 +14,7 @@ from torch import Tensor
 
 from deixis.data.batch import Batch, PhraseBatch, PhraseBoxes, RegionBatch, RelationBatch, WordKind
 from deixis.errors import DeixisError
-from deixis.regions.store import RegionStore
+from deixis.regions.store.reader import RegionStore
 from deixis.text.relations import RelationVocabulary
 from deixis.text.tokens import normal_word
 from deixis.text.vocabulary import ADJECTIVE_TAGS, NOUN_TAGS, VERB_TAGS, Vocabulary

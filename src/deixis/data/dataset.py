@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import ClassVar
 
-from deixis.data.drawn import SHARES, drawn, is_undivided
+from deixis.data.random_splits import SHARES, drawn, is_undivided
 from deixis.errors import BadFileError, DeixisError
 from deixis.types.example import Example
 

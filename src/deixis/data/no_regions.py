@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from deixis.regions.store import RegionStore, StoreHeader
+from deixis.regions.store.reader import RegionStore, StoreHeader
 
 NAME = "none"
 """What a recipe's ``data.store`` says to train on captions alone."""

@@ -9,10 +9,10 @@ from typing import Any
 
 from deixis.errors import DeixisError
 from deixis.export.things import Answer, labels_in
-from deixis.metrics.dataset_words import words_of_caption
-from deixis.metrics.grounding_pairs import submission_json
-from deixis.metrics.object_words import GroundedItem
-from deixis.metrics.references import clip_key
+from deixis.metrics.files.references import clip_key
+from deixis.metrics.grounding.dataset_words import words_of_caption
+from deixis.metrics.grounding.object_words import GroundedItem
+from deixis.metrics.grounding.pairs import submission_json
 from deixis.text.classes import ObjectClasses
 from deixis.types import GroundedCaption
 

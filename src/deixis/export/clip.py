@@ -13,11 +13,11 @@ import av
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
+from deixis.atomic import whole_file
 from deixis.errors import BadFileError, DeixisError
 from deixis.export.draw import Drawing, colour_of, drawing_of_caption, ink_on
 from deixis.types import Box, GroundedCaption
 from deixis.video import read_clip, walk_frames
-from deixis.whole import whole_file
 
 SMALLEST, LARGEST = 640, 1280
 """Pixels of the longer side: small clips grow so that labels can be read, large ones shrink so that they stay light."""

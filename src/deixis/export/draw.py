@@ -12,11 +12,11 @@ from pathlib import Path
 
 from PIL import Image
 
+from deixis.atomic import whole_file
 from deixis.errors import DeixisError
 from deixis.types.example import Example
 from deixis.types.grounded import GroundedCaption, GroundedPhrases
 from deixis.types.sentence import Box
-from deixis.whole import whole_file
 
 PALETTE = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#d55e00", "#56b4e9", "#f0e442")
 """Okabe and Ito's colours, which people with any kind of colour vision can tell apart. Colour number 7 is the first

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from deixis.atomic import write_text
 from deixis.errors import DeixisError
 from deixis.export import coco, fiftyone, kosmos, labelstudio, supervision, table
 from deixis.export.things import Answer, labels_in
 from deixis.text.classes import ObjectClasses
-from deixis.whole import write_text
 
 
 @dataclass(frozen=True, slots=True)

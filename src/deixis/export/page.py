@@ -20,13 +20,13 @@ from urllib.parse import quote
 
 from PIL import Image
 
+from deixis.atomic import whole_file
 from deixis.errors import BadFileError, DeixisError
 from deixis.export.draw import Drawing, drawing_of
 from deixis.export.page_parts import clip_view, document, drawing_view
 from deixis.export.things import Answer
 from deixis.images import IMAGE_SUFFIXES, ImageSource, load_image
 from deixis.types import GroundedCaption
-from deixis.whole import whole_file
 
 Item = Answer | tuple[Answer, ImageSource] | Drawing
 """An answer whose ``image`` is a file, an answer with its photo, or a drawing."""

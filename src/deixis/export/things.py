@@ -8,11 +8,11 @@ from functools import cache
 from pathlib import Path
 
 from deixis.errors import BadFileError, DeixisError
-from deixis.metrics.json_places import read_json_file, show
-from deixis.metrics.results_files import records_of
-from deixis.text.chunker import chunk
-from deixis.text.lemmas import lemmatise_noun
+from deixis.metrics.files.json_lines import read_json_file, show
+from deixis.metrics.files.results import records_of
 from deixis.text.parsed import GROUP_NOUNS
+from deixis.text.rules.chunker import chunk
+from deixis.text.rules.lemmas import lemmatise_noun
 from deixis.text.tokens import tokenise
 from deixis.text.vocabulary import Vocabulary
 from deixis.types import Box, GroundedCaption, GroundedPhrases, GroundedWord, Phrase, Sentence

@@ -17,9 +17,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from deixis.atomic import write_text
 from deixis.errors import BadFileError, DeixisError
 from deixis.geometry import iou_aligned
-from deixis.whole import write_text
 
 FILE = "calibration.json"
 FORMAT = 1

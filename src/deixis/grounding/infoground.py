@@ -14,7 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from deixis.captioning.config import InputSizes
+from deixis.captioning.model.config import InputSizes
 from deixis.data.batch import Batch, RegionBatch, WordKind
 from deixis.grounding.base import AnswerOptions, WordGrounder, real_words
 from deixis.text.vocabulary import UNKNOWN, Vocabulary

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from deixis.data.batch import PhraseBatch
 from deixis.errors import BadFileError, DeixisError
-from deixis.text.lemmas import lemmatise_noun
+from deixis.text.rules.lemmas import lemmatise_noun
 from deixis.text.word_encoders import load_transformer, minilm_folder
 
 Embed = Callable[[Sequence[str]], Tensor]

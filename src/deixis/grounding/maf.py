@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor, nn
 
-from deixis.captioning.config import InputSizes
+from deixis.captioning.model.config import InputSizes
 from deixis.data.batch import Batch, PhraseBatch, RegionBatch
 from deixis.errors import DeixisError
 from deixis.grounding.base import AnswerOptions, WordGrounder

@@ -13,7 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from deixis.captioning.config import InputSizes
+from deixis.captioning.model.config import InputSizes
 from deixis.data.batch import Batch, RegionBatch, WordKind
 from deixis.grounding import cross_attention
 from deixis.grounding.base import AnswerOptions, WordGrounder, real_words

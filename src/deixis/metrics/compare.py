@@ -14,8 +14,8 @@ import numpy as np
 
 from deixis.errors import BadFileError, DeixisError
 from deixis.metrics.bootstrap import REPLICATES, Difference, Sample, paired_difference, sample_from_json
-from deixis.metrics.grounding_f1 import relative_gain
-from deixis.metrics.json_places import read_json_file
+from deixis.metrics.files.json_lines import read_json_file
+from deixis.metrics.grounding.f1 import relative_gain
 from deixis.metrics.report import REPORT_VERSION
 
 

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from deixis.atomic import write_text
 from deixis.errors import BadFileError
 from deixis.metrics.bootstrap import MacroSample, Sample, draw_weights, intervals, value_of
-from deixis.whole import write_text
 
 REPORT_VERSION = 1
 

@@ -8,18 +8,12 @@ from pathlib import Path
 from typing import TypedDict
 
 from deixis.errors import BadFileError, DeixisError
-from deixis.metrics.attention_accuracy import score_attention
 from deixis.metrics.bootstrap import REPLICATES
-from deixis.metrics.captions import score_captions
-from deixis.metrics.dataset_words import DatasetWords, words_of_caption, words_of_examples
-from deixis.metrics.grounding_files import GroundingReference, Mode, read_reference, read_submission, words_in
-from deixis.metrics.grounding_pairs import GroundingTask, pair
-from deixis.metrics.json_places import JsonFile, Key, read_json_file, show
-from deixis.metrics.lemmas import Lemmas, parsed_lemmas, read_lemma_table, table_lemmas
-from deixis.metrics.object_words import GroundedItem
-from deixis.metrics.phrase_files import pair_phrases
-from deixis.metrics.phrases import PROTOCOLS
-from deixis.metrics.references import (
+from deixis.metrics.captions.scores import score_captions
+from deixis.metrics.files.grounding import GroundingReference, Mode, read_reference, read_submission, words_in
+from deixis.metrics.files.json_lines import JsonFile, Key, read_json_file, show
+from deixis.metrics.files.phrases import pair_phrases
+from deixis.metrics.files.references import (
     Reference,
     clip_key,
     match_ids,
@@ -27,8 +21,7 @@ from deixis.metrics.references import (
     reference_phrases,
     reference_texts,
 )
-from deixis.metrics.report import Report, Section
-from deixis.metrics.results_files import (
+from deixis.metrics.files.results import (
     read_captions,
     read_coco_captions,
     read_phrases,
@@ -36,6 +29,13 @@ from deixis.metrics.results_files import (
     read_proposals,
     recognise,
 )
+from deixis.metrics.grounding.attention_accuracy import score_attention
+from deixis.metrics.grounding.dataset_words import DatasetWords, words_of_caption, words_of_examples
+from deixis.metrics.grounding.lemmas import Lemmas, parsed_lemmas, read_lemma_table, table_lemmas
+from deixis.metrics.grounding.object_words import GroundedItem
+from deixis.metrics.grounding.pairs import GroundingTask, pair
+from deixis.metrics.grounding.phrases import PROTOCOLS
+from deixis.metrics.report import Report, Section
 from deixis.metrics.sections import (
     attention_section,
     caption_section,
@@ -285,8 +285,8 @@ class _Scoring:
         return caption_section(result, **self.drawing)
 
     def _dense_captions(self) -> Scored:
-        from deixis.metrics.densecap import score_dense_captions
-        from deixis.metrics.densecap_files import read_dense_references, read_dense_submission
+        from deixis.metrics.captions.densecap import score_dense_captions
+        from deixis.metrics.files.densecap import read_dense_references, read_dense_submission
 
         predictions = read_dense_submission(self.file.path)
         result = score_dense_captions(predictions, [read_dense_references(self.reference.path)], self.options.metrics)
@@ -318,7 +318,7 @@ class _Scoring:
             return None
         if not path.is_dir():
             return read_proposals(read_json_file(path))
-        from deixis.regions.store import RegionStore
+        from deixis.regions.store.reader import RegionStore
 
         store = RegionStore.open(path)
         self.regions = self.regions or store.fingerprint

@@ -6,14 +6,14 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from deixis.metrics.attention_accuracy import AttentionAccuracy
 from deixis.metrics.bootstrap import MeanSample, Sample, draw_weights, intervals
-from deixis.metrics.captions import CaptionScores
-from deixis.metrics.densecap import DenseScores
-from deixis.metrics.error_types import classify_errors
-from deixis.metrics.grounding_f1 import f1_by_frequency, score_grounding
-from deixis.metrics.object_words import GroundedItem
-from deixis.metrics.phrases import THRESHOLDS, PhraseCase, Protocol, score_phrases
+from deixis.metrics.captions.densecap import DenseScores
+from deixis.metrics.captions.scores import CaptionScores
+from deixis.metrics.grounding.attention_accuracy import AttentionAccuracy
+from deixis.metrics.grounding.error_types import classify_errors
+from deixis.metrics.grounding.f1 import f1_by_frequency, score_grounding
+from deixis.metrics.grounding.object_words import GroundedItem
+from deixis.metrics.grounding.phrases import THRESHOLDS, PhraseCase, Protocol, score_phrases
 from deixis.metrics.plots import bars, curve, shares
 from deixis.metrics.report import Breakdown, Section
 from deixis.types import Box

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
-from deixis.whole import whole_file
+from deixis.atomic import whole_file
 
 WIDTH, HEIGHT = 420, 300
 LEFT, TOP = 48, 56

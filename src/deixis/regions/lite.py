@@ -17,13 +17,13 @@ from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
 from torch import Tensor
 
+from deixis.atomic import write_bytes
 from deixis.errors import BadFileError
-from deixis.regions.coco_names import COCO_NAMES
-from deixis.regions.network import Dense, LiteNetwork, LiteShape
-from deixis.regions.resize import fit
-from deixis.regions.select import Kept, Ranking, select
+from deixis.regions.network.coco_names import COCO_NAMES
+from deixis.regions.network.detector import Dense, LiteNetwork, LiteShape
+from deixis.regions.network.resize import fit
+from deixis.regions.network.select import Kept, Ranking, select
 from deixis.types import Regions
-from deixis.whole import write_bytes
 
 if TYPE_CHECKING:
     from deixis.interfaces import Pixels
@@ -35,7 +35,7 @@ WEIGHTS, CARD = "regions.safetensors", "regions.json"
 
 
 class LiteExtractor:
-    """Finds and describes regions with :class:`~deixis.regions.network.LiteNetwork`.
+    """Finds and describes regions with :class:`~deixis.regions.network.detector.LiteNetwork`.
 
     >>> extractor = LiteExtractor.load()  # doctest: +SKIP
     >>> regions = extractor.extract([pixels])[0]  # doctest: +SKIP

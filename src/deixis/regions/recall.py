@@ -17,11 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deixis import geometry
+from deixis.atomic import write_text
 from deixis.errors import DeixisError
 from deixis.regions.curve import CurveLine, curve_svg, save_curve
-from deixis.regions.store import RegionStore
+from deixis.regions.store.reader import RegionStore
 from deixis.types import Example, Phrase, Regions
-from deixis.whole import write_text
 
 TOPS = (10, 36, 50, 100)
 THRESHOLDS = (0.5, 0.7)

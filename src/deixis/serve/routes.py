@@ -15,7 +15,7 @@ from deixis.serve.uploads import clip_file, read_photo
 from deixis.serve.work import Alternatives, Captions, Clip, Clips, Looks, Photo, Phrases, Question, parse_segments
 
 if TYPE_CHECKING:
-    from deixis.answering.bundle import Method
+    from deixis.models.bundle import Method
 
 Image = Annotated[UploadFile, File(description="A photo: JPEG, PNG, WebP or GIF.")]
 Model = Annotated[str | None, Form(description="One of the models of /v1/models; the first by default.")]

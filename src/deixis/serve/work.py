@@ -18,8 +18,8 @@ from deixis.images import load_image
 if TYPE_CHECKING:
     from PIL import Image
 
-    from deixis.answering.bundle import Method
     from deixis.answering.load import Deixis, Look
+    from deixis.models.bundle import Method
     from deixis.types import Regions
 
 

@@ -12,15 +12,15 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Literal, Self
 
+from deixis.atomic import write_text
 from deixis.errors import BadFileError, DeixisError
-from deixis.text.english import PRONOUNS
-from deixis.text.lemmas import lemmatise_noun
 from deixis.text.parsed import NOUN_TAGS
+from deixis.text.rules.english import PRONOUNS
+from deixis.text.rules.lemmas import lemmatise_noun
 from deixis.types import Phrase, Sentence
-from deixis.whole import write_text
 
 Lemmatise = Mapping[str, str] | Callable[[str], str] | None
-"""A table of lemmas, or a function; None means the rules of :mod:`deixis.text.lemmas`."""
+"""A table of lemmas, or a function; None means the rules of :mod:`deixis.text.rules.lemmas`."""
 
 HeadRule = Literal["syntactic", "last noun"]
 """Which word of a phrase names its class: the head of the parse (Flickr30k) or the last noun (ActivityNet-Entities)."""

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
+from deixis.atomic import write_json
 from deixis.errors import DeixisError
 from deixis.text.classes import HeadRule, ObjectClasses
 from deixis.text.relations import RelationVocabulary
 from deixis.text.vocabulary import Vocabulary
 from deixis.types import Sentence
-from deixis.whole import write_json
 
 VOCABULARY, RELATIONS, CLASSES, LEMMAS = "vocabulary.json", "relations.json", "classes.txt", "lemmas.json"
 

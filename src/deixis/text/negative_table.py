@@ -15,6 +15,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
+from deixis.atomic import sweep, temporary_name
 from deixis.errors import BadFileError
 from deixis.home import cache_home
 from deixis.text.negatives import (
@@ -26,7 +27,6 @@ from deixis.text.negatives import (
     corpus_nouns,
 )
 from deixis.text.vocabulary import PAD, UNKNOWN, Vocabulary
-from deixis.whole import sweep, temporary_name
 
 FORMAT = 1
 TENSORS, FACTS = "negatives.safetensors", "negatives.json"

@@ -23,13 +23,13 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from deixis.atomic import whole_file
 from deixis.errors import DeixisError, MissingExtraError
 from deixis.home import cache_home
-from deixis.text.lemmas import repair
 from deixis.text.parsed import Parsed, to_sentence
+from deixis.text.rules.lemmas import repair
 from deixis.text.tokens import tokenise
 from deixis.types import Sentence
-from deixis.whole import whole_file
 
 if TYPE_CHECKING:
     from spacy.language import Language

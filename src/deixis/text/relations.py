@@ -12,11 +12,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Self
 
+from deixis.atomic import write_json
 from deixis.errors import BadFileError
-from deixis.text.lemmas import gerund
 from deixis.text.parsed import Parsed, is_place_before_of
+from deixis.text.rules.lemmas import gerund
 from deixis.types import Phrase, Relation, Sentence, Token
-from deixis.whole import write_json
 
 _SUBJECT, _PASSIVE = ("nsubj", "csubj"), ("nsubjpass", "csubjpass")
 _RELATIVE = frozenset(["WP", "WDT"])  # who, which, that

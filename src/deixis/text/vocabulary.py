@@ -10,12 +10,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
 
+from deixis.atomic import write_text
 from deixis.errors import BadFileError
-from deixis.text.english import NOT_GROUNDABLE
-from deixis.text.lemmas import lemmatise
+from deixis.text.rules.english import NOT_GROUNDABLE
+from deixis.text.rules.lemmas import lemmatise
 from deixis.text.tokens import normal_word, vocabulary_words
 from deixis.types import Sentence
-from deixis.whole import write_text
 
 PAD, BEGIN, END, UNKNOWN = range(4)
 SPECIAL_WORDS = ("<pad>", "<s>", "</s>", "<unk>")

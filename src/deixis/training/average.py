@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from deixis.errors import BadFileError, DeixisError
-from deixis.training.checkpoint import CONFIG, VOCABULARY, WEIGHTS, load_config
-from deixis.training.files import digest, read_json, write_folder, write_json
+from deixis.models.checkpoint import CONFIG, VOCABULARY, WEIGHTS, load_config
+from deixis.models.files import digest, read_json, write_folder, write_json
 
 
 def average(folders: Sequence[Path], target: Path) -> None:

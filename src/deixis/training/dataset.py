@@ -17,18 +17,18 @@ from deixis.data.collate import (
     collate,
     encode_example,
 )
+from deixis.data.locations import find
 from deixis.data.no_regions import NAME as NO_STORE
 from deixis.data.no_regions import NoRegions
 from deixis.data.open import open_dataset
+from deixis.data.parses import object_labels, with_parses
+from deixis.data.region_cache import AUTO, regions_of
 from deixis.data.sampler import choose_captions
 from deixis.errors import DeixisError
-from deixis.regions.store import EVERYDAY, RegionStore
-from deixis.regions.tasks import Settings
+from deixis.regions.extraction.tasks import Settings
+from deixis.regions.store.reader import EVERYDAY, RegionStore
 from deixis.text.relations import RelationVocabulary
 from deixis.text.vocabulary import Vocabulary
-from deixis.training.kept_regions import AUTO, regions_of
-from deixis.training.parses import object_labels, with_parses
-from deixis.training.places import find
 from deixis.training.recipe import DataRecipe, Source
 from deixis.types import Example
 

@@ -21,8 +21,9 @@ from torch import Tensor, nn
 from deixis.data.batch import Batch
 from deixis.data.sampler import Index, Sampler, split
 from deixis.errors import BadFileError, BadRecipeError, DeixisError
-from deixis.training.build import build
-from deixis.training.checkpoint import fill, load_config, load_weights, save_model
+from deixis.models.checkpoint import fill, load_config, load_weights, save_model
+from deixis.models.registry import build
+from deixis.models.strict import unknown_key
 from deixis.training.dataset import TrainingData
 from deixis.training.optimize import clip_gradients, make_optimizer
 from deixis.training.pointing import measure_pointing
@@ -35,7 +36,6 @@ from deixis.training.signals import StopRequest
 from deixis.training.stage import Moment, Stage, build_model, build_stage
 from deixis.training.start import start_from
 from deixis.training.state import Position, RunState, load_optimizer, named, optimizer_tensors, under
-from deixis.training.strict import unknown_key
 from deixis.training.watch import Watch
 
 MEASURED = 16

@@ -12,8 +12,8 @@ import torch
 from accelerate import Accelerator
 from torch import Tensor
 
-from deixis.captioning.objectives.base import Context
 from deixis.data.sampler import split
+from deixis.objectives.base import Context
 from deixis.training.dataset import ExampleSet
 from deixis.training.stage import Stage
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Self
 
 from deixis.errors import BadRecipeError
-from deixis.training.strict import to_dataclass, to_plain, to_type
+from deixis.models.strict import to_dataclass, to_plain, to_type
 
 Precision = Literal["float32", "bf16", "auto"]
 
@@ -42,7 +42,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class DataRecipe:
-    """What is trained on and validated with. Folders are looked up by :func:`deixis.training.places.find`."""
+    """What is trained on and validated with. Folders are looked up by :func:`deixis.data.locations.find`."""
 
     dataset: str
     store: str

@@ -21,8 +21,8 @@ from typing import Any
 import yaml
 
 from deixis.errors import BadRecipeError
+from deixis.models.strict import to_dataclass, unknown_key
 from deixis.training.recipe import About, Recipe
-from deixis.training.strict import to_dataclass, unknown_key
 
 _TOP = (*Recipe.__dataclass_fields__, "extends", "change", "sizes", "rows")
 

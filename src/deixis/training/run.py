@@ -16,7 +16,7 @@ from typing import IO, Any
 import yaml
 
 from deixis.errors import BadFileError, DeixisError
-from deixis.training.files import cannot_write, read_json, write_folder, write_json, write_text
+from deixis.models.files import cannot_write, read_json, write_folder, write_json, write_text
 from deixis.training.recipe import Recipe
 
 POINTERS, METRICS, RECIPE, SAMPLES = "checkpoints.json", "metrics.jsonl", "recipe.yaml", "samples.jsonl"

@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
-from deixis.captioning.config import InputSizes
-from deixis.captioning.objectives.base import Context
+from deixis.captioning.model.config import InputSizes
 from deixis.data.batch import Batch
 from deixis.errors import BadFileError, BadRecipeError
 from deixis.interfaces import Grounder
-from deixis.regions.store import RegionStore
+from deixis.models.checkpoint import VOCABULARY, WEIGHTS, ModelConfig, fill, load_config, load_weights, same_device
+from deixis.models.registry import build
+from deixis.models.strict import unknown_key
+from deixis.objectives.base import Context
+from deixis.regions.store.reader import RegionStore
 from deixis.text.vocabulary import Vocabulary
-from deixis.training.build import build
-from deixis.training.checkpoint import VOCABULARY, WEIGHTS, ModelConfig, fill, load_config, load_weights, same_device
 from deixis.training.recipe import Recipe, StageRecipe
-from deixis.training.strict import unknown_key
 
 if TYPE_CHECKING:  # readers and PyAV, which answering does without
     from deixis.training.dataset import TrainingData
@@ -159,7 +159,7 @@ def _grounder_loader(model: nn.Module, data: TrainingData) -> Callable[[str], Gr
     """Return how an objective of this stage gets a teacher or a judge by name."""
 
     def load(name: str) -> Grounder:
-        from deixis.training.models import load_grounder  # models are built here, so they are loaded through here
+        from deixis.models.names import load_grounder  # models are built here, so they are loaded through here
 
         device = same_device(model)
         return load_grounder(name, fingerprint=data.store.fingerprint, vocabulary=data.vocabulary, device=device)
@@ -168,7 +168,7 @@ def _grounder_loader(model: nn.Module, data: TrainingData) -> Callable[[str], Gr
 
 
 def _grounder_digest(name: str) -> str:
-    from deixis.training.models import find_model
+    from deixis.models.names import find_model
 
     return str(load_config(find_model(name, part="grounder")).files[WEIGHTS]["sha256"])
 

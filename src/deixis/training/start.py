@@ -15,11 +15,11 @@ import torch
 from torch import Tensor, nn
 
 from deixis.errors import BadRecipeError
-from deixis.regions.tasks import Settings
+from deixis.models.checkpoint import VOCABULARY, ModelConfig, fill, load_config, load_weights
+from deixis.models.names import Part, find_model
+from deixis.regions.extraction.tasks import Settings
 from deixis.text.vocabulary import SPECIAL_WORDS, Vocabulary
-from deixis.training.checkpoint import VOCABULARY, ModelConfig, fill, load_config, load_weights
 from deixis.training.dataset import TrainingData
-from deixis.training.models import Part, find_model
 from deixis.training.recipe import DataRecipe, Recipe
 
 

@@ -13,7 +13,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from deixis.errors import BadFileError
-from deixis.training.files import digest, read_json, write_json
+from deixis.models.files import digest, read_json, write_json
 
 STATE_VERSION = 1
 TENSORS, FACTS = "state.safetensors", "state.json"

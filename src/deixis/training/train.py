@@ -14,8 +14,8 @@ from accelerate.utils import broadcast_object_list
 from rich.console import Console
 
 from deixis.errors import DeixisError
+from deixis.models.files import write_json
 from deixis.training.dataset import TrainingData, load_data
-from deixis.training.files import write_json
 from deixis.training.loop import Trainer
 from deixis.training.recipe import Precision, Recipe
 from deixis.training.run import Run

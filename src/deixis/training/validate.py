@@ -11,13 +11,13 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from deixis.captioning.captioner import Captioner
-from deixis.captioning.strategy import Generated, Strategy
+from deixis.captioning.model.captioner import Captioner
+from deixis.captioning.search.strategy import Generated, Strategy
 from deixis.data.sampler import split
-from deixis.distributed import gather_rows
 from deixis.errors import DeixisError
 from deixis.images import load_image
-from deixis.metrics.captions import score_captions
+from deixis.metrics.captions.scores import score_captions
+from deixis.processes import gather_rows
 from deixis.text.tokens import detokenise
 from deixis.training.dataset import ExampleSet, TrainingData
 from deixis.training.recipe import ValidationRecipe

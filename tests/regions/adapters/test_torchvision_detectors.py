@@ -18,8 +18,8 @@ from torch import Tensor, nn
 
 from deixis.errors import MissingExtraError
 from deixis.regions.adapters.torchvision_detectors import TorchvisionExtractor
+from deixis.regions.network.roi import roi_align
 from deixis.regions.registry import build_extractor
-from deixis.regions.roi import roi_align
 
 HAVE = importlib.util.find_spec("torchvision") is not None
 NAMES = ("cat", "dog")

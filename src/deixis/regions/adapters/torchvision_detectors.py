@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from deixis.errors import DeixisError, MissingExtraError
 from deixis.regions.adapters.common import Detections, choose_regions, fingerprint_of
-from deixis.regions.roi import roi_align
+from deixis.regions.network.roi import roi_align
 from deixis.types import Regions
 
 SCORE = 0.01

@@ -10,8 +10,8 @@ from deixis.regions.imports.bottom_up import open_npz, open_tsv
 from deixis.regions.imports.gvd import open_gvd
 from deixis.regions.imports.plain_npz import open_plain
 from deixis.regions.imports.raw import RawRegions, Source, to_regions
-from deixis.regions.store import RegionStore
-from deixis.regions.writer import write_store
+from deixis.regions.store.reader import RegionStore
+from deixis.regions.store.writer import write_store
 from deixis.types import Regions
 
 FORMATS = ("bottom-up-tsv", "bottom-up-npz", "gvd", "npz")

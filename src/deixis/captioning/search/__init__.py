@@ -1,0 +1,1 @@
+"""How a caption is found: greedy, sampling, beams."""

@@ -1,0 +1,1 @@
+"""Asks a model as people do, and scores what it says."""

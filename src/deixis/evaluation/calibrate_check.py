@@ -1,0 +1,110 @@
+"""Fit and measure the check of captions on photos with reference captions: does doubt fall on what is not there?
+
+A word counts as present if a reference caption of its photo names it (equal lemmas). People do not name everything, and
+say "child" where the model says "boy", so some words that are right count as absent: probabilities come out careful.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deixis.answering.load import Deixis
+from deixis.answering.presence import Presence, fit_presence, judged_words, named_in
+from deixis.captioning.model.captioner import Captioner
+from deixis.errors import DeixisError
+from deixis.evaluation.choice import choice_of
+from deixis.evaluation.evaluate import Evaluation, EvaluationOptions, caption_examples, prepare, with_model
+from deixis.grounding.calibration import area_under_curve, calibration_error, cross_fitted
+from deixis.metrics.bootstrap import MeanSample, Sample
+from deixis.metrics.report import Section
+
+LEAST = 20
+"""Words of either kind that a fit needs."""
+PROTOCOL = "check of generated words (present: named in a reference caption of the photo)"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class JudgedWords:
+    """Every groundable word of every generated caption that the grounder knows."""
+
+    scores: NDArray[np.float64]  # (M,)
+    present: NDArray[np.bool_]  # (M,)
+    group: NDArray[np.int64]  # (M,) which photo
+
+
+def judge_captions(model: Deixis, work: Evaluation) -> JudgedWords:
+    """Ask the grounder about the words of all captions of an evaluation."""
+    grounder = model.grounder
+    if grounder is None:
+        raise DeixisError(f"{model.name} has no grounder to check captions with: name one")
+    judge, source = grounder.grounder(), with_model(work, grounder).source
+    most, examples = grounder.config.recipe.data.regions, {example.id: example for example in work.examples}
+    rows: list[tuple[float, bool, int]] = []
+    for number, caption in enumerate(work.captions):
+        regions = source.stores[0].get(caption.image, source.fields).top(most)
+        named = named_in(examples[caption.image], grounder.vocabulary)
+        rows += [(*row, number) for row in judged_words(judge, grounder.vocabulary, caption, regions, named)]
+    table = np.array(rows, dtype=np.float64).reshape(-1, 3)
+    return JudgedWords(table[:, 0], table[:, 1] > 0, table[:, 2].astype(np.int64))
+
+
+def calibrate(model: Deixis, dataset: str, options: EvaluationOptions) -> tuple[Presence, dict[str, float]]:
+    """Fit the probabilities on a split; the figures beside them are cross-fitted by photo."""
+    work = prepare(model.captioner, dataset, options)
+    captioner = model.captioner.model
+    assert isinstance(captioner, Captioner)
+    work.choose = choice_of(model, work)
+    work.captions = caption_examples(work, captioner)
+    words = judge_captions(model, work)
+    counts = int(words.present.sum()), int((~words.present).sum())
+    if min(counts) < LEAST:
+        raise DeixisError(
+            f"{counts[0]} words that are there and {counts[1]} that are not are too few to fit: "
+            f"give a split with more captioned photos (at least {LEAST} words of each kind)"
+        )
+    probability = cross_fitted(words.scores[:, None], words.present, words.group)
+    facts = {
+        "words": float(len(words.scores)),
+        "present": float(words.present.mean()),
+        "AUC": area_under_curve(words.scores, words.present),
+        "calibration_error": calibration_error(probability, words.present),
+    }
+    return fit_presence(words.scores, words.present), facts
+
+
+def check_section(model: Deixis, work: Evaluation) -> Section | None:
+    """Measure the check on captions that were generated already; None where nothing was fitted."""
+    presence = model.card.presence
+    if presence is None or not work.captions:
+        return None
+    words = judge_captions(model, work)
+    if not len(words.scores):
+        return None
+    probability = np.array([presence(score) for score in words.scores])
+    flagged = probability < presence.threshold
+    photos = len(work.captions)
+    samples: dict[str, Sample] = {
+        "absent": MeanSample.of((~words.present).astype(np.float64), words.group, photos),
+        "flagged": MeanSample.of(flagged.astype(np.float64), words.group, photos),
+    }
+    if flagged.any():
+        right = (~words.present[flagged]).astype(np.float64)
+        samples["flag_precision"] = MeanSample.of(right, words.group[flagged], photos)
+    if not words.present.all():
+        caught = flagged[~words.present].astype(np.float64)
+        samples["flag_recall"] = MeanSample.of(caught, words.group[~words.present], photos)
+    more = {"calibration_error": calibration_error(probability, words.present)}
+    if 0 < words.present.sum() < len(words.present):
+        more["AUC"] = area_under_curve(words.scores, words.present)
+    return Section.of_samples(
+        PROTOCOL,
+        len(words.scores),
+        "words",
+        samples,
+        tuple(caption.image for caption in work.captions),
+        scores=more,
+        **work.drawing,
+    )

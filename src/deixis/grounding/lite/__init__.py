@@ -1,0 +1,1 @@
+"""The grounder that ships."""

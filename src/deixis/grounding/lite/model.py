@@ -1,0 +1,308 @@
+"""The grounder we ship: what words look like, and how far and where their boxes extend, both learnt from captions.
+
+Two small networks share a vocabulary. *Evidence* scores how much a region looks like a word, and is trained by contrast
+between images (InfoGround's idea, in the words of a multiple-instance head). It knows what, but not how much: a face is
+as good evidence for "man" as the man. *Answers* ranks regions for phrases with their modifiers, from appearance and
+from facts such as objectness, size and place, weighed anew for every word. It is taught by the evidence together with
+its coverage (``coverage.py``) and a prior on what a thing is; averaged over a hundred thousand phrases, the teacher's
+errors mostly cancel, so that the pupil is better than the teacher. No box a person drew is ever seen.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from deixis.captioning.model.config import InputSizes
+from deixis.data.batch import Batch, PhraseBatch, RegionBatch, WordKind
+from deixis.errors import DeixisError
+from deixis.grounding.base import AnswerOptions, WordGrounder, real_words
+from deixis.grounding.lite.coverage import cell_masks, coverage
+from deixis.grounding.lite.region_facts import FACTS, attached, region_facts
+from deixis.grounding.lite.voting import voted_boxes
+from deixis.grounding.lite.word_groups import WordGroup, word_group
+from deixis.text.vocabulary import END, PAD, SPECIAL_WORDS, UNKNOWN, Vocabulary
+
+ARTICLES = ("a", "an", "the")
+PLURAL_TAGS = ("NNS", "NNPS")
+SMALLEST_SIZE = 0.003
+PHRASES_AT_ONCE = 256
+
+
+@dataclass(frozen=True, slots=True)
+class GroupWeights:
+    """What the teacher adds up for a group of words, in logarithms. Chosen on validation photos from coarse grids."""
+
+    evidence: float = 0.25
+    modifiers: float = 0.2
+    prior: float = 1.0
+    """Objectness for things, else the better of regionness and half of it."""
+    coverage: float = 1.0
+    size: float = 0.0
+    """Exponent of a box's share of the picture."""
+    attached: float = 0.0
+    """Exponent of how surely a box is part of a larger thing."""
+    middle: float = 0.6
+    sharpness: float = 8.0
+
+
+@dataclass(frozen=True, slots=True)
+class TeacherOptions:
+    """The weights of each group of words, by the names of :class:`WordGroup`."""
+
+    thing: GroupWeights = GroupWeights(evidence=0.4, prior=2.0, coverage=0.0, size=0.3)
+    worn: GroupWeights = GroupWeights(coverage=0.0, size=0.3, attached=0.5)
+    body: GroupWeights = GroupWeights(size=-0.6, middle=0.8)
+    place: GroupWeights = GroupWeights(evidence=0.15, size=0.3, sharpness=4.0)
+    other: GroupWeights = GroupWeights(size=-0.3, middle=0.3)
+
+    def table(self) -> Tensor:
+        """Return the weights as rows of numbers, (groups, fields)."""
+        groups = [getattr(self, group.name.lower()) for group in WordGroup]
+        return torch.tensor([[getattr(group, item.name) for item in fields(GroupWeights)] for group in groups])
+
+
+@dataclass(frozen=True, slots=True)
+class LiteConfig:
+    """Options of the grounder."""
+
+    width: int = 192
+    dropout: float = 0.1
+    teacher: TeacherOptions = field(default_factory=TeacherOptions)
+    grid: int = 14
+    """Cells along a side of the picture, on which evidence is spread out."""
+    mix: float = 0.0
+    """Weight of the teacher in the answer, beside the pupil."""
+    voting: float = 0.0
+    """Overlap from which regions vote on each other's boxes (``voting.py``); 0 leaves boxes as they are."""
+    answers: AnswerOptions = field(default_factory=AnswerOptions)
+
+
+class LiteGrounder(WordGrounder):
+    """Evidence and answers over one vocabulary; see the top of this file."""
+
+    def __init__(self, config: LiteConfig, sizes: InputSizes, vocabulary: Vocabulary) -> None:
+        super().__init__(vocabulary, config.answers)
+        self.config, self.sizes = config, sizes
+        words, width = len(vocabulary), config.width
+        looked = sizes.features + sizes.classes
+        self.evidence_words = nn.Embedding(words, width)
+        self.evidence_regions = Branches(looked, width, config.dropout)
+        self.evidence_bias = nn.Embedding(words, 1)
+        self.head_words = nn.Embedding(words, width)
+        self.modifier_words = nn.Embedding(words, width)
+        self.plural_head = nn.Parameter(torch.zeros(width))
+        self.answer_regions = Branches(looked + FACTS, width, config.dropout)
+        self.fact_weights = nn.Linear(width, FACTS)
+        self.word_fact_weights = nn.Embedding(words, FACTS)
+        for table, spread in ((self.evidence_words, 0.1), (self.head_words, 0.05), (self.modifier_words, 0.02)):
+            nn.init.normal_(table.weight, std=spread)
+        for weights in (self.evidence_bias.weight, self.word_fact_weights.weight, self.fact_weights.weight):
+            nn.init.zeros_(weights)
+        self.lemma: Tensor
+        self.group: Tensor
+        self.plural: Tensor
+        self.silent: Tensor
+        for name, values in word_facts(vocabulary).items():
+            self.register_buffer(name, values, persistent=False)  # the vocabulary's file says it all
+
+    # --- evidence: what words look like
+
+    def looks(self, regions: RegionBatch) -> Tensor:
+        """Return what the networks see of regions: normalised features and detector classes, (B, N, S)."""
+        seen = F.layer_norm(regions.features.float(), (self.sizes.features,))
+        if not self.sizes.classes:
+            return seen
+        if regions.class_probs is None:
+            raise DeixisError("this grounder was trained on regions with detector classes, and these have none")
+        return torch.cat([seen, 4 * regions.class_probs.float()], -1)
+
+    def prior(self, words: Tensor, regions: RegionBatch) -> Tensor:
+        """Return the logarithm of a coarse prior: things for words that name things, else also parts, (M, B, N).
+
+        Args:
+            words: Lemma ids, (M,).
+            regions: Regions of B images.
+        """
+        image = torch.arange(len(regions), device=words.device)
+        return self._own_prior(words.unsqueeze(1), regions, image)
+
+    def evidence(self, words: Tensor, regions: RegionBatch) -> Tensor:
+        """Return how much every region of every image looks like every word, (M,) -> (M, B, N)."""
+        seen = self.evidence_regions(self.looks(regions))
+        return torch.einsum("md,bnd->mbn", self.evidence_words(words), seen).float()
+
+    def presence(self, words: Tensor, regions: RegionBatch) -> Tensor:
+        """Return the score that each word is in each image, the evidence expected over the prior, (M,) -> (M, B)."""
+        prior = self.prior(words, regions)
+        return torch.logsumexp(self.evidence(words, regions) + prior, -1) - torch.logsumexp(prior, -1)
+
+    # --- answers: regions of phrases
+
+    def read(self, batch: Batch, phrases: PhraseBatch) -> tuple[Tensor, Tensor, Tensor]:
+        """Return the head lemmas (P,), the modifiers' lemmas (P, T) and their mask, and (P,) whether it is plural."""
+        caption = phrases.caption
+        words = self.lemma[batch.words[caption]]  # (P, T)
+        place = torch.arange(words.shape[1], device=words.device)
+        inside = (place >= phrases.first.unsqueeze(1)) & (place < phrases.last.unsqueeze(1))
+        inside &= (place != phrases.head.unsqueeze(1)) & ~self.silent[words]
+        modifiers = torch.where(inside, words, PAD)
+        head = batch.words[caption, phrases.head]
+        return self.lemma[head], modifiers, self.plural[head]
+
+    def queries(self, heads: Tensor, modifiers: Tensor, plural: Tensor) -> Tensor:
+        """Return the vectors of phrases, (P, D)."""
+        said = self.modifier_words(modifiers) * (modifiers != PAD).unsqueeze(-1)  # (P, T, D)
+        query: Tensor = self.head_words(heads) + said.sum(1) + plural.unsqueeze(1) * self.plural_head
+        return query
+
+    def pupil(self, batch: Batch, phrases: PhraseBatch) -> Tensor:
+        """Return the learnt logits of every region for every phrase, (P, N), -inf for padding."""
+        heads, modifiers, plural = self.read(batch, phrases)
+        query = self.queries(heads, modifiers, plural)  # (P, D)
+        facts = region_facts(batch.regions)  # (B, N, FACTS)
+        seen = self.answer_regions(torch.cat([self.looks(batch.regions), facts], -1))  # (B, N, D)
+        image = batch.image_of[phrases.caption]
+        weights = self.fact_weights(query) + self.word_fact_weights(heads)  # (P, FACTS)
+        logits = torch.einsum("pd,pnd->pn", query, seen[image].to(query.dtype)).float()
+        logits = logits + torch.einsum("pf,pnf->pn", weights.float(), facts[image])
+        return logits.masked_fill(~batch.regions.mask[image], -torch.inf)
+
+    @torch.no_grad()
+    def teacher(self, batch: Batch, phrases: PhraseBatch) -> Tensor:
+        """Return what evidence, coverage and the prior say together, as logits, (P, N), -inf for padding."""
+        heads, modifiers, _ = self.read(batch, phrases)
+        regions, image = batch.regions, batch.image_of[phrases.caption]
+        mask = regions.mask[image]  # (P, N)
+        seen = self.evidence_regions(self.looks(regions)).float()[image]  # (P, N, D)
+        table = self.evidence_words.weight.float()
+        looks = torch.einsum("pd,pnd->pn", table[heads], seen) * (heads != UNKNOWN).unsqueeze(1)
+        told = (modifiers != PAD) & (modifiers != UNKNOWN)
+        mean = (table[modifiers] * told.unsqueeze(-1)).sum(1) / told.sum(1, keepdim=True).clamp(min=1)
+        modified = torch.einsum("pd,pnd->pn", mean, seen)
+        cells = cell_masks(regions.boxes_normalised, regions.mask, self.config.grid)  # (B, N, G)
+        size = (cells.mean(-1)).clamp(min=SMALLEST_SIZE).log()[image]
+        part = attached(regions).clamp(min=0.03).log()[image]
+        weights = self.config.teacher.table().to(looks)[self.group[heads]].unsqueeze(-1)  # (P, fields, 1)
+        middle, sharpness = weights[:, -2], weights[:, -1]
+        terms = [
+            looks,
+            modified,
+            self._own_prior(heads, regions, image),
+            coverage(looks, cells[image], mask, middle, sharpness),
+            size,
+            part,
+        ]
+        return (weights[:, :-2] * torch.stack(terms, 1)).sum(1).masked_fill(~mask, -torch.inf)
+
+    def phrase_logits(self, batch: Batch) -> Tensor:
+        """Return the answer's log-probabilities of every region for every phrase, (P, N)."""
+        if batch.phrases is None:
+            raise DeixisError("this batch has no phrases to ground")
+        return self.answer(batch, batch.phrases)
+
+    def answer(self, batch: Batch, phrases: PhraseBatch) -> Tensor:
+        """Return the log-probabilities of the pupil, with the teacher's where ``mix`` says so, (P, N)."""
+        logits = torch.log_softmax(self.pupil(batch, phrases), -1)
+        if self.config.mix:
+            logits = logits + self.config.mix * torch.log_softmax(self.teacher(batch, phrases), -1)
+        return logits
+
+    def ranked_boxes(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """Return the score of every region for every phrase, (P, N), and its box after the vote, (P, N, 4)."""
+        logits, boxes = super().ranked_boxes(batch)
+        if self.config.voting:
+            starts = range(0, len(logits), PHRASES_AT_ONCE)
+            parts = [(logits[at : at + PHRASES_AT_ONCE], boxes[at : at + PHRASES_AT_ONCE]) for at in starts]
+            voted = [voted_boxes(scores, places, self.config.voting) for scores, places in parts]
+            boxes = torch.cat(voted) if voted else boxes
+        return logits, boxes
+
+    # --- the interface of grounders
+
+    def word_scores(self, batch: Batch) -> Tensor:
+        """Return logits of each word over regions, (C, T, N): its phrase's where it is a head, else the word's own."""
+        captions, length = batch.words.shape
+        row = torch.arange(captions, device=batch.words.device).repeat_interleave(length)
+        place = torch.arange(length, device=batch.words.device).repeat(captions)
+        first, last = place.clone(), place + 1
+        if batch.phrases is not None:
+            at = batch.phrases.caption * length + batch.phrases.head
+            first[at], last[at] = batch.phrases.first, batch.phrases.last
+        scores = self.answer(batch, PhraseBatch(row, first, last, place))
+        return scores.reshape(captions, length, -1)
+
+    def match(self, batch: Batch) -> Tensor:
+        """Return the mean presence of a caption's nouns and adjectives in its image, (C,)."""
+        chosen = content(batch)
+        chosen = torch.where(chosen.any(1, keepdim=True), chosen, real_words(batch))
+        caption, place = chosen.nonzero(as_tuple=True)
+        scores = self.own_presence(self.lemma[batch.words[caption, place]], batch.regions, batch.image_of[caption])
+        total = scores.new_zeros(len(batch)).index_add(0, caption, scores)
+        return total / chosen.sum(1).clamp(min=1)
+
+    def phrase_presence(self, batch: Batch) -> Tensor:
+        """Return the presence of each phrase's head in its image, 0 for a word it does not know, (P,)."""
+        if batch.phrases is None:
+            raise DeixisError("this batch has no phrases to ground")
+        heads, _, _ = self.read(batch, batch.phrases)
+        scores = self.own_presence(heads, batch.regions, batch.image_of[batch.phrases.caption])
+        return torch.where(heads == UNKNOWN, 0.0, scores)
+
+    def own_presence(self, words: Tensor, regions: RegionBatch, image: Tensor) -> Tensor:
+        """Return the score that a word is in one image each, (M,) and (M,) -> (M,)."""
+        seen = self.evidence_regions(self.looks(regions))[image]  # (M, N, D)
+        prior = self._own_prior(words, regions, image)
+        looks = torch.einsum("md,mnd->mn", self.evidence_words(words), seen.to(self.evidence_words.weight.dtype))
+        return torch.logsumexp(looks.float() + prior, -1) - torch.logsumexp(prior, -1)
+
+    def _own_prior(self, words: Tensor, regions: RegionBatch, image: Tensor) -> Tensor:
+        """Return the prior of a word over the regions of one image each, (M, N)."""
+        thing = regions.objectness.float().clamp(min=1e-4).sqrt()
+        part = thing if regions.regionness is None else torch.maximum(regions.regionness.float(), thing / 2)
+        both = torch.stack([part.clamp(min=0.02), thing]).log().masked_fill(~regions.mask, -torch.inf)  # (2, B, N)
+        return both[(self.group[words] == WordGroup.THING).long(), image]
+
+
+class Branches(nn.Module):
+    """A linear map plus a small network beside it, (..., S) -> (..., D)."""
+
+    def __init__(self, inputs: int, width: int, dropout: float) -> None:
+        super().__init__()
+        self.straight = nn.Linear(inputs, width)
+        self.hidden = nn.Linear(inputs, width)
+        self.out = nn.Linear(width, width)
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, seen: Tensor) -> Tensor:
+        """Return the vectors."""
+        added: Tensor = self.straight(seen) + self.out(self.dropout(F.gelu(self.hidden(seen))))
+        return added
+
+
+def word_facts(vocabulary: Vocabulary) -> dict[str, Tensor]:
+    """Return per word: the id that stands for its lemma, its group, whether it is plural, or says nothing."""
+    first: dict[str, int] = {}
+    lemma = list(range(len(SPECIAL_WORDS)))
+    for at, entry in enumerate(vocabulary.entries, len(SPECIAL_WORDS)):
+        lemma.append(first.setdefault(entry.lemma or entry.word, at))
+    special = [False] * len(SPECIAL_WORDS)
+    other = [WordGroup.OTHER] * len(SPECIAL_WORDS)
+    entries = vocabulary.entries
+    return {
+        "lemma": torch.tensor(lemma),
+        "group": torch.tensor([*other, *(word_group(entry.word, entry.lemma or entry.word) for entry in entries)]),
+        "plural": torch.tensor([*special, *(entry.tag in PLURAL_TAGS for entry in entries)]).float(),
+        "silent": torch.tensor(
+            [at in (PAD, END) for at in range(len(special))] + [entry.word in ARTICLES for entry in entries]
+        ),
+    }
+
+
+def content(batch: Batch) -> Tensor:
+    """Return which words are known nouns or adjectives, (C, T)."""
+    kinds = (batch.tags == WordKind.NOUN) | (batch.tags == WordKind.ADJECTIVE)
+    return real_words(batch) & kinds & (batch.words != UNKNOWN)

@@ -1,1 +1,0 @@
-"""What grounders are trained on; one file each."""

@@ -1,0 +1,1 @@
+"""ReIR: relation-guided, iterative refinement of regions."""

@@ -1,0 +1,1 @@
+"""Whether words and phrases point at the right boxes."""

@@ -1,0 +1,1 @@
+"""What a trained model is: its configuration, weights, names and bundles."""

@@ -1,0 +1,57 @@
+"""Attention supervision with human boxes: the bound that weak supervision is measured against."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from torch import Tensor
+
+from deixis.objectives.base import Context, Objective
+from deixis.objectives.targets import word_targets
+from deixis.processes import masked_mean
+
+SMALLEST = 1e-8  # keeps logarithms of eliminated regions finite
+
+
+@dataclass(frozen=True, slots=True)
+class SupervisionOptions:
+    """Which regions are right, and what is asked of the attention."""
+
+    regions: Literal["all", "best"] = "all"
+    """Every region with IoU above ``min_iou``, or the best one only."""
+    loss: Literal["nll", "marginal", "kl"] = "nll"
+    """``nll``: sum over right regions of -log weight (POS-SCAN eq. 16); ``marginal``: -log of their summed weight;
+    ``kl``: KL from the uniform distribution over them to the attention."""
+    min_iou: float = 0.5
+
+
+class Supervision(Objective):
+    """Pull the attention at annotated words to regions that overlap the human box (GVD; POS-SCAN eq. 16).
+
+    The mean is over annotated words with at least one right region. Branches and heads are averaged first.
+    """
+
+    def __init__(self, options: SupervisionOptions | None = None) -> None:
+        super().__init__()
+        self.options = options or SupervisionOptions()
+
+    def forward(self, context: Context) -> dict[str, Tensor]:
+        """Return ``supervision``."""
+        options = self.options
+        targets = word_targets(context.batch, "supervision")
+        right = targets.positive(options.min_iou) if options.regions == "all" else targets.best(options.min_iou)
+        attention = context.first().mean_attention[targets.caption, targets.position]  # (P, N)
+        return {"supervision": masked_mean(attention_loss(attention, right, options.loss), right.any(1))}
+
+
+def attention_loss(attention: Tensor, right: Tensor, loss: Literal["nll", "marginal", "kl"]) -> Tensor:
+    """Return the loss of each word, (P, N), (P, N) -> (P,)."""
+    gamma = right.to(attention.dtype)
+    if loss == "marginal":
+        return -(attention * gamma).sum(1).clamp(min=SMALLEST).log()
+    logs = attention.clamp(min=SMALLEST).log()
+    if loss == "nll":
+        return -(gamma * logs).sum(1)
+    share = gamma / gamma.sum(1, keepdim=True).clamp(min=1)
+    return (share * (share.clamp(min=SMALLEST).log() - logs)).sum(1)

@@ -1,0 +1,1 @@
+"""Regions of many images: work cut into tasks, on one machine or many."""

@@ -1,0 +1,1 @@
+"""The network of the ``lite`` extractor, from pixels to boxes and features."""

@@ -1,0 +1,70 @@
+"""From candidates of all cells to the regions that are kept: two scores, one ranking, non-maximum suppression."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from deixis.geometry import iou, nms
+from deixis.regions.network.proposals import LYING, THING
+
+CANDIDATES = 256  # of each kind, before suppression
+SAME = 0.6  # candidates that overlap a kept box this much speak for it
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """How much a thing's and a region's score count when they compete for a place, and when two boxes are the same."""
+
+    thing: float = 1.0
+    region: float = 1.0
+    small: float = 0.0
+    """Exponent of a box's share of the image: captions name large regions more often than small ones."""
+    suppress: float = 0.7
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """The boxes of one image, best first, the whole image last, with both scores."""
+
+    boxes: Tensor  # (N, 4) in input pixels
+    objectness: Tensor  # (N,)
+    regionness: Tensor  # (N,)
+
+
+def select(logits: Tensor, boxes: Tensor, shape: tuple[int, int], count: int, ranking: Ranking) -> Kept:
+    """Choose at most `count` regions of one image, and the whole of it, from logits (A, 3) and boxes (A, 3, 4).
+
+    Boxes are in pixels of `shape`, the input's width and height. A kept box has both scores whichever kind of candidate
+    it came from: each is the best of the candidates of that kind that coincide with it, weighted by how well they do.
+    """
+    width, height = shape
+    limit = boxes.new_tensor([width, height, width, height])
+    things = _best(logits[:, THING], boxes[:, THING])
+    regions = _best(logits[:, LYING:].flatten(), boxes[:, LYING:].reshape(-1, 4))
+    thing_boxes, region_boxes = (torch.minimum(part[1].clamp(min=0), limit) for part in (things, regions))
+    thing_scores, region_scores = things[0], regions[0]
+    both = torch.cat([thing_boxes, region_boxes])
+    share = ((both[:, 2] - both[:, 0]) * (both[:, 3] - both[:, 1]) / (width * height)).clamp(min=1e-4)
+    rank = torch.cat([thing_scores * ranking.thing, region_scores * ranking.region]) * share**ranking.small
+    kept = nms(both, rank, ranking.suppress)[:count]
+    whole = limit.new_tensor([[0.0, 0.0, width, height]])
+    chosen = torch.cat([both[kept], whole])
+    return Kept(
+        chosen,
+        _spoken_for(chosen, thing_boxes, thing_scores) ** 2,  # the head learns the square root of objectness
+        _spoken_for(chosen, region_boxes, region_scores),
+    )
+
+
+def _best(logits: Tensor, boxes: Tensor) -> tuple[Tensor, Tensor]:
+    """The best candidates of one kind with their scores; stable, so that equal images give equal answers."""
+    order = torch.argsort(logits, descending=True, stable=True)[:CANDIDATES]
+    return torch.sigmoid(logits[order]), boxes[order]
+
+
+def _spoken_for(chosen: Tensor, boxes: Tensor, scores: Tensor) -> Tensor:
+    overlap = iou(chosen, boxes)  # (N, candidates)
+    return torch.where(overlap >= SAME, overlap * scores, torch.zeros(())).amax(1)

@@ -1,0 +1,1 @@
+"""Regions on disk: reading, writing, and what a store keeps."""

