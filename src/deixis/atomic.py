@@ -17,6 +17,11 @@ from typing import Any
 
 from deixis.errors import DeixisError
 
+
+class DiskFullError(DeixisError):
+    """There was no room for a file."""
+
+
 _swept: set[Path] = set()
 """Folders in which this process has looked for what killed ones left behind."""
 
@@ -90,7 +95,9 @@ def _alive(process: int) -> bool:
 
 def disk_is_full(error: BaseException) -> bool:
     """Whether an error says that there is no room: by number, or in the words of safetensors, which gives none."""
-    return getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG) or "os error 28" in str(error)
+    numbers = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+    said = any(f"os error {number})" in str(error) for number in numbers)
+    return isinstance(error, DiskFullError) or getattr(error, "errno", None) in numbers or said
 
 
 def cannot_write(
@@ -98,7 +105,7 @@ def cannot_write(
 ) -> DeixisError:
     """Return the error for a failed write: the file, the reason and the way out."""
     if disk_is_full(error):
-        return DeixisError(f"cannot write {path}: the disk is full; {way_out}")
+        return DiskFullError(f"cannot write {path}: the disk is full; {way_out}")
     reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
     return DeixisError(f"cannot write {path}: {reason}")
 

@@ -1,7 +1,7 @@
 """What training the `lite` extractor reads: decoded photos, the teachers' boxes and caption words, all from one cache.
 
-The cache is laid down once by :mod:`deixis.regions.training.prepare`; all of it is memory-mapped, so training never waits
-on decoding and several processes share one copy.
+The cache is laid down once by :mod:`deixis.regions.training.prepare`; all of it is memory-mapped, so training never
+waits on decoding and several processes share one copy.
 """
 
 from __future__ import annotations
