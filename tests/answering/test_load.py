@@ -73,7 +73,7 @@ def test_paths_bytes_images_arrays_and_regions_are_one_photo(model: Deixis, regi
     assert model.caption(Image.open(path)).image == str(path)
 
 
-@pytest.mark.parametrize("photo", [3, None, [1, 2], b"", b"not a photo", "no/such/file.jpg", np.zeros((4, 4, 3))])
+@pytest.mark.parametrize("photo", [3, None, [1, 2], b"", b"not a photo", "no/such/file.jpg", np.zeros((4, 4, 3)) - 1])
 def test_what_is_no_photo_is_refused(model: Deixis, photo: object) -> None:
     with pytest.raises(DeixisError):
         model.caption(photo)  # type: ignore[arg-type]
@@ -173,6 +173,27 @@ def test_one_phrase_answers_the_same_among_many(model: Deixis, regions: list[Reg
     lists = model.ground_many(regions[:2], [["a helmet"], ["a cat", "eyes"]], names=["x", "y"])
     assert [(answer.image, len(answer.phrases)) for answer in lists] == [("x", 1), ("y", 2)]
     assert lists[0].phrases[0].boxes == alone.boxes
+
+
+def test_many_photos_several_boxes_and_what_an_answer_keeps(model: Deixis) -> None:
+    cat = Image.open(PHOTOS / "chelsea.jpg")
+    photos: list[Seen] = [PHOTOS / "coffee.jpg", cat]
+    answers = model.ground(photos, ["a cup", "a cat"], boxes=4)
+    assert [answer.image for answer in answers] == [str(PHOTOS / "coffee.jpg"), cat.filename]
+    assert answers[0].photo is None, "the file is enough"
+    assert answers[1].photo is cat
+    for answer in answers:
+        for phrase in answer:
+            assert 1 <= len(phrase.boxes) <= 4
+            assert phrase.boxes[0] == phrase.ranked[0]
+    assert model.ground(photos[0], ["a cup"]).phrases[0].boxes == answers[0].phrases[0].boxes[:1]
+    assert "<svg" in (model.caption(np.asarray(cat))._repr_html_() or "")
+    assert model.caption(cat, name="cat").photo is None
+
+
+def test_a_model_says_what_it_is(model: Deixis) -> None:
+    parts = "captioner (captioner) and grounder (scan)"
+    assert repr(model) == f"<deixis model {model.name!r}: {parts}, {len(model.words)} words, on cpu>"
 
 
 @pytest.mark.parametrize("phrase", ["🎉", "zorblax", "ein Hund", "猫", "...", "of the", "‮evil", "\u0000", "é" * 500])

@@ -1,15 +1,21 @@
 from __future__ import annotations
 
+import io
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from PIL import Image
 
 from deixis.answering.batches import AT_ONCE, in_batches
-from deixis.answering.photos import Photo, find_photos, read_photo
+from deixis.answering.photos import Photo, find_photos, photo_name, read_photo
 from deixis.errors import BadFileError, DeixisError
+from deixis.images import load_image
 from deixis.types import ImageFile
+
+PHOTOS = Path(__file__).parents[2] / "examples" / "photos"
 
 
 @pytest.fixture
@@ -73,3 +79,37 @@ def test_batches_keep_the_order_bound_the_pixels_and_pass_over_what_is_broken(
 def test_what_is_no_photo_is_named_by_its_type() -> None:
     with pytest.raises(DeixisError, match="not float"):
         read_photo(1.5)  # type: ignore[arg-type]
+
+
+def test_floats_tensors_and_open_files_are_photos_too() -> None:
+    pixels = np.asarray(load_image(PHOTOS / "coffee.jpg"))
+    assert np.array_equal(read_photo(pixels / 255.0), pixels)
+    assert np.array_equal(read_photo((pixels / 255.0).astype(np.float32)), pixels)
+    as_torch = torch.from_numpy(pixels.copy())
+    assert np.array_equal(read_photo(as_torch), pixels)
+    assert np.array_equal(read_photo(as_torch.permute(2, 0, 1)), pixels)
+    assert np.array_equal(read_photo(as_torch.permute(2, 0, 1)[None].float() / 255), pixels)
+    with (PHOTOS / "coffee.jpg").open("rb") as file:
+        assert photo_name(file) == str(PHOTOS / "coffee.jpg")
+        assert np.array_equal(read_photo(file), pixels)
+
+
+@pytest.mark.parametrize(
+    ("photo", "why"),
+    [
+        ("https://example.com/dog.jpg", "downloads nothing by itself.*urlopen"),
+        (np.full((4, 4, 3), 3.0), "between 3 and 3: divide by 255"),
+        (np.full((4, 4, 3), np.nan), "between nan and nan"),
+        (torch.randn(3, 8, 8), "undo the normalisation"),
+        (io.StringIO("text"), "str instead of bytes: open it with mode 'rb'"),
+        (7, "not int"),
+    ],
+)
+def test_what_is_no_photo_says_why(photo: Any, why: str) -> None:
+    with pytest.raises(DeixisError, match=why):
+        read_photo(photo)
+
+
+def test_an_address_on_the_command_line_is_refused() -> None:
+    with pytest.raises(DeixisError, match="is an address"):
+        find_photos(["https://example.com/a.jpg"])

@@ -69,7 +69,9 @@ def phrase_sets(draw: st.DrawFn) -> GroundedPhrases:
                 found=draw(st.booleans()),
                 ranked=ranked,
                 ranked_scores=tuple(draw(number) for _ in ranked),
-                **span,
+                label=draw(st.none() | st.text(max_size=9)),
+                start=span.get("start"),
+                end=span.get("end"),
             )
         )
     return GroundedPhrases(draw(st.text(max_size=9)), draw(size), tuple(phrases), sentence, "lite")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Literal, Self
 
 import numpy as np
 import torch
@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from deixis.answering.check import check as check_caption
 from deixis.answering.choosing import Chooser
-from deixis.answering.photos import Photo, Seen, photo_name, read_photo
-from deixis.answering.phrases import doubtful_where_unknown, phrases_of_sentence, single_phrases
+from deixis.answering.finding import FindsPhrases
+from deixis.answering.photos import Photo, Seen, kept_photo, photo_names, read_photo
 from deixis.captioning.answer import Pointing, grounded_captions, reground
 from deixis.captioning.model.captioner import Captioner
 from deixis.captioning.model.distributed_attention import DistributedAttention
@@ -31,7 +31,11 @@ from deixis.models.names import LoadedModel
 from deixis.models.names import load as load_part
 from deixis.regions.store.as_stored import as_stored
 from deixis.text.vocabulary import Vocabulary
-from deixis.types import GroundedCaption, GroundedPhrases, Regions, Sentence
+from deixis.types import GroundedCaption, Regions
+
+if TYPE_CHECKING:
+    from deixis.answering.clips import Reading
+    from deixis.answering.segments import Segment
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +47,7 @@ class Look:
     attention: NDArray[np.float32]  # (T, N)
 
 
-class Deixis:
+class Deixis(FindsPhrases):
     """A captioner, a grounder and the extractor of their regions. Several threads may ask one object.
 
     >>> model = deixis.load("lite")  # doctest: +SKIP
@@ -75,6 +79,11 @@ class Deixis:
         self._captioner, self._grounder = captioner, grounder
         self._judge: Grounder = parts[-1].grounder()
         self._extractor_settings = parts[0].config.extractor
+
+    def __repr__(self) -> str:
+        named = (("captioner", self._captioner), ("grounder", self._grounder))
+        parts = " and ".join(f"{what} ({part.kind})" for what, part in named if part is not None)
+        return f"<deixis model {self.name!r}: {parts}, {len(self.words):,} words, on {self.device}>"
 
     @classmethod
     def from_pretrained(
@@ -162,9 +171,10 @@ class Deixis:
         if not images:
             return []
         seen = self._seen(images)
-        generated, batch = self._generate(seen, _names(images, names), beam)
+        generated, batch = self._generate(seen, photo_names(images, names), beam)
         answers = self._answers(generated, batch)
-        return [self._pointed(answer, one, method, check) for answer, one in zip(answers, seen, strict=True)]
+        found = [self._pointed(answer, one, method, check) for answer, one in zip(answers, seen, strict=True)]
+        return found if names else [replace(a, photo=kept_photo(image)) for a, image in zip(found, images, strict=True)]
 
     def alternatives(
         self,
@@ -177,7 +187,7 @@ class Deixis:
     ) -> list[GroundedCaption]:
         """Return the captions that were left at the end of a beam search, best first."""
         seen = self._seen([image])
-        generated, batch = self._generate(seen, _names([image], None if name is None else [name]), beam)
+        generated, batch = self._generate(seen, photo_names([image], None if name is None else [name]), beam)
         ranks = range(generated.words.shape[1])
         found = [self._pointed(self._answers(generated, batch, rank)[0], seen[0], method, check) for rank in ranks]
         return list({caption.text: caption for caption in reversed(found) if caption.text}.values())[::-1] or found[:1]
@@ -193,81 +203,44 @@ class Deixis:
     ) -> Look:
         """Caption a photo and tell where each word looked, for pictures of attention."""
         seen = self._seen([image])
-        generated, batch = self._generate(seen, _names([image], None if name is None else [name]), beam)
+        generated, batch = self._generate(seen, photo_names([image], None if name is None else [name]), beam)
         caption = self._pointed(self._answers(generated, batch)[0], seen[0], method, check)
         weights, voted = generated.attention[:, 0, 0], generated.voted[:, 0, 0].unsqueeze(-1)  # (K, T, N), (K, T, 1)
         mean = (weights * voted).sum(0) / voted.sum(0).clamp(min=1)
         attention = mean[: len(caption.words)].float().cpu().numpy()
         return Look(caption, seen[0].top(self.captioner.config.recipe.data.regions), attention)
 
-    def ground(
-        self,
-        image: Seen,
-        phrases: Sequence[str] | None = None,
-        *,
-        sentence: str | None = None,
-        name: str | None = None,
-    ) -> GroundedPhrases:
-        """Find phrases in a photo: phrases alone, the noun phrases of a sentence, or phrases as parts of a sentence."""
-        phrases = [phrases] if isinstance(phrases, str) else phrases
-        words = self.words
-        if sentence is not None:
-            sentences = [phrases_of_sentence(sentence, words, phrases)]
-        elif phrases:
-            sentences = single_phrases(phrases, words)
-        else:
-            raise DeixisError("nothing to look for: give phrases, such as 'a man', or a sentence")
-        answers = self.ground_sentences(image, sentences, name=name)
-        if sentence is not None:
-            return answers[0]
-        found = tuple(replace(phrase, start=None, end=None) for answer in answers for phrase in answer.phrases)
-        return replace(answers[0], phrases=found, sentence=None)
-
-    def ground_sentences(
-        self, image: Seen, sentences: Sequence[Sentence], *, name: str | None = None
-    ) -> list[GroundedPhrases]:
-        """Find the phrases of sentences that are parsed already (``deixis.text.rules.chunker``), in few passes."""
-        seen = self._seen([image])[0].top(self._judge_regions)
-        together = getattr(self._judge, "ground_all", None)
-        with torch.inference_mode():
-            answers: Sequence[GroundedPhrases] = (
-                [self._judge.ground(seen, sentence) for sentence in sentences]
-                if together is None
-                else together(seen, sentences)
-            )
-        named = name or photo_name(image)
-        return [
-            GroundedPhrases(
-                named,
-                seen.size,
-                tuple(
-                    doubtful_where_unknown(answer, sentence, phrase, self.words)
-                    for phrase, answer in zip(sentence.phrases, grounded.phrases, strict=True)
-                ),
-                sentence.text,
-                self.name,
-            )
-            for sentence, grounded in zip(sentences, answers, strict=True)
-        ]
-
-    def ground_many(
-        self, images: Sequence[Seen], phrases_of: Sequence[Sequence[str]], *, names: Sequence[str] | None = None
-    ) -> list[GroundedPhrases]:
-        """Find phrases in several photos: ``phrases_of[i]`` in ``images[i]``."""
-        if len(images) != len(phrases_of):
-            raise DeixisError(f"{len(images)} photos but phrases for {len(phrases_of)}")
-        together = zip(self._seen(images), phrases_of, _names(images, names), strict=True)
-        return [self.ground(seen, phrases, name=name) for seen, phrases, name in together]
-
     def checked(self, caption: GroundedCaption, image: Seen) -> GroundedCaption:
         """Ask the grounder whether each thing that a caption names is on a photo; boxes stay as they are."""
         return self._pointed(caption, self._seen([image])[0], "attention", check=True)
 
-    def video(self, clip: str | Path, **options: Any) -> list[GroundedCaption]:
+    def video(
+        self,
+        clip: str | Path,
+        *,
+        segments: Sequence[Segment] | str | Path | None = None,
+        every: float | None = None,
+        name: str | None = None,
+        frames: int | None = None,
+        beam: int | None = None,
+        check: bool = False,
+        method: Method | None = None,
+        smooth: bool = True,
+        reading: Reading | None = None,
+    ) -> list[GroundedCaption]:
         """Caption a clip, one grounded sentence a segment; see :func:`deixis.answering.clips.caption_clip`."""
-        from deixis.answering.clips import caption_clip
+        from deixis.answering.clips import ClipOptions, caption_clip
 
-        return caption_clip(self, clip, **options)
+        usual = ClipOptions()
+        options = ClipOptions(
+            usual.frames if frames is None else frames,
+            usual.beam if beam is None else beam,
+            check,
+            method,
+            smooth,
+            reading,
+        )
+        return caption_clip(self, clip, segments=segments, every=every, name=name, options=options)
 
     def _seen(self, images: Sequence[Seen]) -> list[Regions]:
         photos = [image for image in images if not isinstance(image, Regions)]
@@ -373,11 +346,3 @@ def _loaded(bundle: Bundle, folder: Path | None, device: str) -> LoadedModel | N
     loaded = load_part(str(folder), device=device)
     loaded.model.requires_grad_(False)
     return replace(loaded, name=bundle.name)
-
-
-def _names(images: Sequence[Seen], names: Sequence[str] | None) -> list[str]:
-    if names is None:
-        return [photo_name(image) for image in images]
-    if len(names) != len(images):
-        raise DeixisError(f"{len(images)} photos but {len(names)} names")
-    return list(names)

@@ -116,7 +116,7 @@ def _write(out: IO[str], items: Iterable[Item], title: str, root: Path | None) -
         for drawing in _drawings(chain(first, rest), root):
             views.append(drawing_view(drawing, len(views)))
             for at, picture in enumerate(drawing.pictures):
-                photos.write(_block(views[-1]["pictures"][at]["block"], "image/webp", _small(picture, few)))
+                photos.write(_block(views[-1]["pictures"][at]["block"], "image/webp", small_photo(picture, few=few)))
         photos.seek(0)
         plain = [line["text"] for view in views for line in view["texts"]]
         head, end = document({"items": views}, title, plain, few=few)
@@ -146,7 +146,8 @@ def find_photo(name: str, root: Path | None = None) -> Path:
     raise BadFileError(f"there is no photo {name!r} {where}: say which folder the photos are in")
 
 
-def _small(picture: Image.Image, few: bool) -> bytes:
+def small_photo(picture: Image.Image, *, few: bool = False) -> bytes:
+    """Return a photo as WebP, small enough to be one of many on a page, or larger where they are few."""
     side, quality = LARGE if few else SMALL
     scale = side / max(picture.size)
     if scale < 1:

@@ -7,17 +7,18 @@ HTTP interface or files.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 from deixis.errors import BadFileError
 from deixis.types.sentence import Box
+from deixis.types.shown import Shown
 
 SCHEMA_VERSION = 1
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class GroundedWord:
     """One word of a caption; ``start`` and ``end`` index the caption's text exactly."""
 
@@ -35,10 +36,20 @@ class GroundedWord:
     presence: float | None = None
     """Probability that the thing is in the picture, where a grounder was asked (``check``)."""
 
+    def __repr__(self) -> str:
+        if not self.groundable:
+            return f"<word {self.text!r}>"
+        there = "" if self.presence is None else f", likely there: {self.presence:.2f}"
+        doubt = "" if self.trusted else ", doubted"
+        return f"<word {self.text!r} {_places(self.boxes)}, score {self.score:.2f}{there}{doubt}>"
 
-@dataclass(frozen=True, slots=True)
-class GroundedCaption:
-    """A caption and its words. ``image`` is whatever identifies the photo or clip segment: an id or a file name."""
+
+@dataclass(frozen=True, slots=True, repr=False)
+class GroundedCaption(Shown):
+    """A caption and its words. ``image`` is whatever identifies the photo or clip segment: an id or a file name.
+
+    Iterating gives the words; in a notebook it shows itself (``shown.py``).
+    """
 
     image: str
     size: tuple[int, int]
@@ -50,6 +61,17 @@ class GroundedCaption:
     segment: tuple[float, float] | None = None
     """Start and end in seconds, for a clip."""
     frame_times: tuple[float, ...] = ()
+    photo: Any = field(default=None, compare=False)
+    """The photo itself where ``image`` is not its name, as for an array: to draw it. It is no part of the JSON."""
+
+    def __iter__(self) -> Iterator[GroundedWord]:
+        return iter(self.words)
+
+    def __repr__(self) -> str:
+        boxed = sum(bool(word.boxes) for word in self.words)
+        when = "" if self.segment is None else f" {self.segment[0]:.1f} to {self.segment[1]:.1f} s"
+        things = f"{boxed} word{'' if boxed == 1 else 's'} with boxes"
+        return f"<caption {self.text!r}: {things}; {self.image}{when} {_size_text(self.size)}, by {self.model or '?'}>"
 
     def to_json(self) -> dict[str, Any]:
         """Return the documented JSON form."""
@@ -104,7 +126,7 @@ class GroundedCaption:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class GroundedPhrase:
     """One phrase with its boxes; ``ranked`` holds further candidate boxes, best first, starting with the answer."""
 
@@ -112,24 +134,46 @@ class GroundedPhrase:
     boxes: tuple[Box, ...] = ()
     frames: tuple[int, ...] = ()
     score: float = 0.0
-    """Calibrated probability that the first box is right, where the grounder is calibrated."""
+    """Probability that the first box is right, where the grounder is calibrated; else the same as its share below."""
     found: bool = True
     """False means: probably not in the image."""
     start: int | None = None
     end: int | None = None
     ranked: tuple[Box, ...] = ()
     ranked_scores: tuple[float, ...] = ()
+    """Shares of the candidates among all regions, which sum to at most 1: they order boxes and are no probability."""
+    label: str | None = None
+    """What labels call it, where somebody said so; else its head noun does (``deixis.export.things``)."""
+
+    def __repr__(self) -> str:
+        if not self.found:
+            return f"<phrase {self.text!r}, probably not in the photo>"
+        return f"<phrase {self.text!r} {_places(self.boxes)}, score {self.score:.2f}>"
 
 
-@dataclass(frozen=True, slots=True)
-class GroundedPhrases:
-    """Phrases of one image; with ``sentence`` set, each phrase's span indexes it exactly."""
+@dataclass(frozen=True, slots=True, repr=False)
+class GroundedPhrases(Shown):
+    """Phrases of one image; with ``sentence`` set, each phrase's span indexes it exactly.
+
+    Iterating gives the phrases; in a notebook it shows itself (``shown.py``).
+    """
 
     image: str
     size: tuple[int, int]
     phrases: tuple[GroundedPhrase, ...]
     sentence: str | None = None
     model: str = ""
+    photo: Any = field(default=None, compare=False)
+    """The photo itself where ``image`` is not its name; no part of the JSON."""
+
+    def __iter__(self) -> Iterator[GroundedPhrase]:
+        return iter(self.phrases)
+
+    def __repr__(self) -> str:
+        found = ", ".join(repr(phrase.text) for phrase in self.phrases if phrase.found) or "nothing"
+        absent = ", ".join(repr(phrase.text) for phrase in self.phrases if not phrase.found)
+        rest = f"; probably not there: {absent}" if absent else ""
+        return f"<phrases found: {found}{rest}; {self.image} {_size_text(self.size)}, by {self.model or '?'}>"
 
     def to_json(self) -> dict[str, Any]:
         """Return the documented JSON form."""
@@ -144,6 +188,8 @@ class GroundedPhrases:
             }
             if phrase.start is not None:
                 item |= {"start": phrase.start, "end": phrase.end}
+            if phrase.label is not None:
+                item["label"] = phrase.label
             if phrase.ranked:
                 item |= {"ranked": [list(b) for b in phrase.ranked], "ranked_scores": list(phrase.ranked_scores)}
             phrases.append(item)
@@ -178,6 +224,7 @@ class GroundedPhrases:
                     end=end,
                     ranked=tuple(_box(box, f"{where}.ranked") for box in item.get("ranked", ())),
                     ranked_scores=tuple(_number(s, f"{where}.ranked_scores") for s in item.get("ranked_scores", ())),
+                    label=None if item.get("label") is None else _text(item, "label", where),
                 )
             )
         return cls(
@@ -187,6 +234,18 @@ class GroundedPhrases:
             sentence=sentence,
             model=str(data.get("model", "")),
         )
+
+
+def _places(boxes: Sequence[Box]) -> str:
+    """Return where boxes are, for a repr: the first one, and how many more."""
+    if not boxes:
+        return "without a box"
+    more = f" and {len(boxes) - 1} more" if len(boxes) > 1 else ""
+    return f"at {' '.join(f'{side:.0f}' for side in boxes[0])}{more}"
+
+
+def _size_text(size: tuple[int, int]) -> str:
+    return f"({size[0]}x{size[1]})"
 
 
 def _word_json(word: GroundedWord) -> dict[str, Any]:

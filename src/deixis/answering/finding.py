@@ -1,0 +1,123 @@
+"""The half of a model that finds phrases in photos: it needs what scores phrases, and no captioner."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import overload
+
+import torch
+
+from deixis.answering.photos import Seen, kept_photo, photo_name, photo_names
+from deixis.answering.phrases import doubtful_where_unknown, phrases_of_sentence, single_phrases
+from deixis.answering.several import with_further_boxes
+from deixis.errors import DeixisError
+from deixis.interfaces import Grounder
+from deixis.text.vocabulary import Vocabulary
+from deixis.types import GroundedPhrases, Regions, Sentence
+
+
+class FindsPhrases(ABC):
+    """Finds phrases in photos or in their regions; :class:`deixis.answering.load.Deixis` says with which grounder."""
+
+    name: str
+    _judge: Grounder
+
+    @property
+    @abstractmethod
+    def words(self) -> Vocabulary:
+        """The words that phrases are read with."""
+
+    @property
+    @abstractmethod
+    def _judge_regions(self) -> int:
+        """How many regions the grounder looks at."""
+
+    @abstractmethod
+    def _seen(self, images: Sequence[Seen]) -> list[Regions]:
+        """Return the regions of photos."""
+
+    @overload
+    def ground(
+        self,
+        image: Seen,
+        phrases: Sequence[str] | None = None,
+        *,
+        sentence: str | None = None,
+        name: str | None = None,
+        boxes: int = 1,
+    ) -> GroundedPhrases: ...
+    @overload
+    def ground(
+        self, image: list[Seen], phrases: Sequence[str] | None = None, *, sentence: str | None = None, boxes: int = 1
+    ) -> list[GroundedPhrases]: ...
+    def ground(
+        self,
+        image: Seen | list[Seen],
+        phrases: Sequence[str] | None = None,
+        *,
+        sentence: str | None = None,
+        name: str | None = None,
+        boxes: int = 1,
+    ) -> GroundedPhrases | list[GroundedPhrases]:
+        """Find phrases in a photo: phrases alone, the noun phrases of a sentence, or phrases as parts of a sentence.
+
+        Args:
+            image: A photo, or a list of photos in each of which the same is looked for.
+            phrases: What to look for, such as ``["a man", "a red hat"]``.
+            sentence: Says what stands around the phrases; without phrases, its noun phrases are looked for.
+            name: What the answer calls the photo.
+            boxes: How many boxes a phrase may have, where several things answer to it.
+        """
+        if isinstance(image, list):
+            return [self.ground(one, phrases, sentence=sentence, boxes=boxes) for one in image]
+        phrases = [phrases] if isinstance(phrases, str) else phrases
+        if sentence is not None:
+            sentences = [phrases_of_sentence(sentence, self.words, phrases)]
+        elif phrases:
+            sentences = single_phrases(phrases, self.words)
+        else:
+            raise DeixisError("nothing to look for: give phrases, such as 'a man', or a sentence")
+        answers = self.ground_sentences(image, sentences, name=name)
+        found = [with_further_boxes(phrase, boxes) for answer in answers for phrase in answer.phrases]
+        if sentence is None:
+            found = [replace(phrase, start=None, end=None) for phrase in found]
+        photo = kept_photo(image) if name is None else None
+        return replace(answers[0], phrases=tuple(found), sentence=sentence, photo=photo)
+
+    def ground_sentences(
+        self, image: Seen, sentences: Sequence[Sentence], *, name: str | None = None
+    ) -> list[GroundedPhrases]:
+        """Find the phrases of sentences that are parsed already (``deixis.text.rules.chunker``), in few passes."""
+        seen = self._seen([image])[0].top(self._judge_regions)
+        together = getattr(self._judge, "ground_all", None)
+        with torch.inference_mode():
+            answers: Sequence[GroundedPhrases] = (
+                [self._judge.ground(seen, sentence) for sentence in sentences]
+                if together is None
+                else together(seen, sentences)
+            )
+        named = name or photo_name(image)
+        return [
+            GroundedPhrases(
+                named,
+                seen.size,
+                tuple(
+                    doubtful_where_unknown(answer, sentence, phrase, self.words)
+                    for phrase, answer in zip(sentence.phrases, grounded.phrases, strict=True)
+                ),
+                sentence.text,
+                self.name,
+            )
+            for sentence, grounded in zip(sentences, answers, strict=True)
+        ]
+
+    def ground_many(
+        self, images: Sequence[Seen], phrases_of: Sequence[Sequence[str]], *, names: Sequence[str] | None = None
+    ) -> list[GroundedPhrases]:
+        """Find phrases in several photos: ``phrases_of[i]`` in ``images[i]``."""
+        if len(images) != len(phrases_of):
+            raise DeixisError(f"{len(images)} photos but phrases for {len(phrases_of)}")
+        together = zip(self._seen(images), phrases_of, photo_names(images, names), strict=True)
+        return [self.ground(seen, phrases, name=name) for seen, phrases, name in together]
