@@ -15,6 +15,7 @@ import psutil
 import pytest
 import torch
 
+from deixis.locks import only_writer
 from deixis.models.checkpoint import load_weights
 from deixis.training.run import Run
 from deixis.training.state import RunState
@@ -76,6 +77,32 @@ def kill_after(process: subprocess.Popen[bytes], run: Path, step: int, number: i
     process.communicate(timeout=120)
 
 
+def members(process: subprocess.Popen[bytes]) -> list[int]:
+    """The processes that a launcher has started."""
+    return [child.pid for child in psutil.Process(process.pid).children()]
+
+
+def wait_for_step(process: subprocess.Popen[bytes], run: Path, step: int) -> None:
+    until = time.monotonic() + 240
+    while done(run) < step:
+        assert process.poll() is None
+        assert time.monotonic() < until
+        time.sleep(0.02)
+
+
+def kill_one_after(process: subprocess.Popen[bytes], run: Path, step: int) -> None:
+    """Kill one of several processes: the others must end too, and the launcher must say why."""
+    wait_for_step(process, run, step)
+    both = members(process)
+    assert len(both) == 2
+    os.kill(both[1], signal.SIGKILL)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 2
+    assert b"process 1 of 2 was ended by SIGKILL" in errors
+    assert b"Traceback" not in errors, errors.decode()
+    assert not any(psutil.pid_exists(pid) for pid in both)
+
+
 def assert_same(a: Path, b: Path) -> None:
     for which in ("last", "best"):
         one, two = Run(a).pointer(which), Run(b).pointer(which)
@@ -92,8 +119,12 @@ def test_killed_at_random_steps_and_resumed(processes: int, recipe_file: Path, t
     finish(start(processes, recipe_file, tmp_path / "whole"))
     assert len(curve(tmp_path / "whole")) == STEPS
     cut = tmp_path / "cut"
-    for step in sorted(random.Random(processes).sample(range(1, STEPS), 2)):
-        kill_after(start(processes, recipe_file, cut), cut, step, signal.SIGKILL)
+    first, second = sorted(random.Random(processes).sample(range(1, STEPS), 2))
+    if processes == 1:
+        kill_after(start(processes, recipe_file, cut), cut, first, signal.SIGKILL)
+    else:
+        kill_one_after(start(processes, recipe_file, cut), cut, first)
+    kill_after(start(processes, recipe_file, cut), cut, second, signal.SIGKILL)
     finish(start(processes, recipe_file, cut))
     assert came(cut) == came(tmp_path / "whole") == processes
     assert_same(cut, tmp_path / "whole")
@@ -132,37 +163,6 @@ def test_two_processes_give_the_curve_of_one(accumulate: int, recipe_file: Path,
     assert second == pytest.approx(first, abs=0.02)
 
 
-def members(process: subprocess.Popen[bytes]) -> list[int]:
-    """The processes that a launcher has started."""
-    return [child.pid for child in psutil.Process(process.pid).children()]
-
-
-def wait_for_step(process: subprocess.Popen[bytes], run: Path, step: int) -> None:
-    until = time.monotonic() + 240
-    while done(run) < step:
-        assert process.poll() is None
-        assert time.monotonic() < until
-        time.sleep(0.02)
-
-
-def test_one_of_two_killed_ends_the_run_which_resumes_exactly(recipe_file: Path, tmp_path: Path) -> None:
-    run = tmp_path / "run"
-    process = start(2, recipe_file, run)
-    wait_for_step(process, run, 4)
-    both = members(process)
-    assert len(both) == 2
-    os.kill(both[1], signal.SIGKILL)
-    _, errors = process.communicate(timeout=60)
-    assert process.returncode == 2
-    assert b"process 1 of 2 was ended by SIGKILL" in errors
-    assert b"Traceback" not in errors
-    assert not any(psutil.pid_exists(pid) for pid in both)
-    finish(start(2, recipe_file, run))
-    finish(start(2, recipe_file, tmp_path / "whole"))
-    assert came(run) == 2
-    assert_same(run, tmp_path / "whole")
-
-
 def test_a_killed_launcher_takes_its_processes_along(recipe_file: Path, tmp_path: Path) -> None:
     run = tmp_path / "run"
     process = start(2, recipe_file, run, "stages.0.epochs=5000")
@@ -176,17 +176,13 @@ def test_a_killed_launcher_takes_its_processes_along(recipe_file: Path, tmp_path
 
 
 def test_the_second_writer_of_a_run_is_told_who_has_it(recipe_file: Path, tmp_path: Path) -> None:
-    run = tmp_path / "run"
-    first = start(1, recipe_file, run, "stages.0.epochs=5000")
-    try:
-        wait_for_step(first, run, 1)
-        second = start(1, recipe_file, run, "stages.0.epochs=5000")
-        _, errors = second.communicate(timeout=120)
-        assert second.returncode == 2
-        assert f"{run} is being written by process {first.pid} on ".encode() in errors
-    finally:
-        first.kill()
-        first.communicate()
+    (tmp_path / "run").mkdir()
+    with only_writer(tmp_path / "run"):
+        second = start(1, recipe_file, tmp_path / "run")
+        _, errors = second.communicate(timeout=300)
+    assert second.returncode == 2
+    assert f"{tmp_path / 'run'} is being written by process {os.getpid()} on ".encode() in errors
+    assert not (tmp_path / "run" / "recipe.yaml").exists()
 
 
 def test_accelerate_that_starts_one_of_two_is_refused(recipe_file: Path, tmp_path: Path) -> None:

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from deixis.answering.batches import in_batches
 from deixis.answering.load import Deixis
 from deixis.answering.resumable_lines import AnswerLines
+from deixis.answering.work import Asked, FindSentences, Place, answer_photos
 from deixis.data.dataset import Dataset
 from deixis.errors import DeixisError
 from deixis.text.rules.chunker import chunk
@@ -25,45 +25,47 @@ def open_drafts(output: Path, model: Deixis) -> AnswerLines[GroundedPhrases]:
 
 
 def draft_labels(
-    model: Deixis, dataset: Dataset, ids: Sequence[str], drafts: AnswerLines[GroundedPhrases], failed: Failed
+    model: Deixis,
+    dataset: Dataset,
+    ids: Sequence[str],
+    drafts: AnswerLines[GroundedPhrases],
+    failed: Failed,
+    *,
+    place: Place | None = None,
+    source: tuple[str, str | None] = ("lite", None),
 ) -> Iterator[int]:
-    """Ground every caption of the photos that is not in ``drafts`` yet; yields how many photos were just dealt with."""
-    waiting: dict[str, tuple[Example, list[Sentence]]] = {}
+    """Ground every caption of the photos that is not in ``drafts`` yet; yields how many photos were just dealt with.
+
+    ``place`` and ``source`` say where, and with which model there: see :func:`deixis.answering.work.answer_photos`.
+    """
     passed = 0
-    for at, name in enumerate(ids):
-        try:
-            example = dataset[name]
-            if not isinstance(example.source, ImageFile):
-                raise DeixisError("a clip: boxes are drafted for photos only")
-        except DeixisError as error:
-            failed(name, error)
-            passed += 1
-        else:
+
+    def waiting() -> Iterator[Asked[list[Sentence]]]:
+        nonlocal passed
+        for name in ids:
+            try:
+                example = dataset[name]
+                if not isinstance(example.source, ImageFile):
+                    raise DeixisError("a clip: boxes are drafted for photos only")
+            except DeixisError as error:
+                failed(name, error)
+                passed += 1
+                continue
             image = photo_of(example, dataset)
             sentences = [groundable(caption, model.words) for caption in example.captions]
             sentences = [one for one in sentences if one.phrases and f"{image}\n{one.text}" not in drafts.answers]
             if sentences:
-                waiting[image] = (example, sentences)
+                yield Asked(image, example.source, sentences)
             else:
                 passed += 1
-        if len(waiting) == 64 or at + 1 == len(ids):
-            yield passed + _draft(model, waiting, drafts, failed)
-            waiting, passed = {}, 0
 
-
-def _draft(
-    model: Deixis,
-    waiting: dict[str, tuple[Example, list[Sentence]]],
-    drafts: AnswerLines[GroundedPhrases],
-    failed: Failed,
-) -> int:
-    sources = {image: example.source for image, (example, _) in waiting.items()}
-    photos = [(image, source) for image, source in sources.items() if isinstance(source, ImageFile)]
-    for batch in in_batches(photos, failed):
-        regions = model.regions([pixels for _, pixels in batch])
-        for (image, _), seen in zip(batch, regions, strict=True):
-            drafts.add(model.ground_sentences(seen, waiting[image][1], name=image))
-    return len(waiting)
+    for found in answer_photos(model, waiting(), FindSentences(), place or Place(), source=source):
+        for name, reason in found.failed:
+            failed(name, DeixisError(reason))
+        drafts.add(found.answers)
+        yield passed + found.photos
+        passed = 0
+    yield passed
 
 
 def groundable(caption: Sentence, vocabulary: Vocabulary) -> Sentence:

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from deixis.cli.places import EngineOption, ProcessesOption
+
 if TYPE_CHECKING:
     from deixis.types import GroundedPhrases
 
@@ -27,6 +29,8 @@ def label(
     prefix: Annotated[
         str | None, typer.Option(help="Label Studio: what goes before a photo's name, an address or its local files.")
     ] = None,
+    engine: EngineOption = "local",
+    processes: ProcessesOption = 0,
     device: Annotated[str, typer.Option(help="cpu, cuda, …")] = "cpu",
     as_json: Annotated[bool, typer.Option("--json", help="Print a summary as JSON.")] = False,
 ) -> None:
@@ -39,6 +43,7 @@ def label(
 
     from deixis.answering.label import draft_labels, open_drafts
     from deixis.answering.load import load
+    from deixis.answering.work import Place
     from deixis.cli.outputs import check_output
     from deixis.data.locations import find
     from deixis.data.open import open_dataset
@@ -57,7 +62,8 @@ def label(
 
     with open_drafts(output, loaded) as drafts, Progress(console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("photos", total=len(ids))
-        for count in draft_labels(loaded, dataset, ids, drafts, note):
+        place = Place(engine, processes, device)
+        for count in draft_labels(loaded, dataset, ids, drafts, note, place=place, source=(model, grounder)):
             bar.advance(task, count)
         answers = list(drafts.answers.values())
         if not answers:

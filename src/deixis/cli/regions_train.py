@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from deixis.errors import BadFileError, BadRecipeError
+from deixis.locks import only_writer
 
 if TYPE_CHECKING:
     from deixis.regions.training.prepare import Photo
@@ -50,7 +51,9 @@ def train(
         "photos": len(photos),
         "teachers": "YOLOX-nano and MobileSAM (Apache-2.0); no box drawn by a person",
     }
-    written = learn(plan, folder, output, about, stop_after)
+    output.mkdir(parents=True, exist_ok=True)
+    with only_writer(output):
+        written = learn(plan, folder, output, about, stop_after)
     if as_json:
         typer.echo(json.dumps({"run": str(output), "extractor": str(written), "photos": len(photos)}))
     else:

@@ -18,7 +18,7 @@ from deixis.errors import DeixisError
 from deixis.locks import only_writer
 from deixis.models.files import write_json
 from deixis.training.dataset import TrainingData, load_data
-from deixis.training.launch import naming_the_lost, require_processes
+from deixis.training.launch import is_launched, naming_the_lost, require_processes
 from deixis.training.loop import Trainer
 from deixis.training.recipe import Precision, Recipe
 from deixis.training.run import Run
@@ -82,6 +82,7 @@ def train(
     recipe = replace(recipe, precision=_precision(recipe.precision, path if seeds == 1 else None, resume=resume))
     AcceleratorState._reset_state()  # it remembers the precision of the run before this one in the same process
     accelerator = Accelerator(
+        cpu=is_launched() and not torch.accelerator.is_available(),  # else it looks for GPUs and stays alone
         mixed_precision="bf16" if recipe.precision == "bf16" else "no",
         kwargs_handlers=[DistributedDataParallelKwargs(find_unused_parameters=True)],
     )
