@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import argparse
 
-from deixis.data.collate import RegionSource
+from deixis.data.collate import RegionSource, sizes_of
 from deixis.evaluation.phrases import METRICS, phrase_cases
 from deixis.grounding.baselines import BASELINES, build_baseline
 from deixis.grounding.label_prior import LabelPriorConfig
@@ -31,7 +31,8 @@ def main() -> None:
         Source(options.dataset, options.store, options.split, limit=options.limit), tagged=False
     )
     vocabulary = Vocabulary.build((caption for example in examples for caption in example.captions), 1)
-    source = RegionSource((store,), options.regions, tuple(name for name in EVERYDAY if name in store.fields))
+    fields = tuple(name for name in EVERYDAY if name in store.fields)
+    source = RegionSource((store,), options.regions, fields, sizes=sizes_of(examples))
     print(f"{len(examples)} images of {options.dataset} ({options.split}), regions of {store.fingerprint}")
     print(f"{'baseline':12}" + "".join(f"{name + ' ' + m:>20}" for name in PROTOCOLS for m in METRICS))
     for name in BASELINES:

@@ -30,7 +30,7 @@ from deixis.regions.lite import LiteExtractor
 from deixis.regions.network.caption_words import load_tagger, nouns_and_adjectives
 from deixis.regions.network.resize import fit
 from deixis.regions.network.roi import roi_align
-from deixis.regions.network.trunk import imagenet_head, imagenet_trunk
+from deixis.regions.network.trunks.efficientnet import imagenet_head, imagenet_trunk
 from deixis.regions.training.words import WHOLE_REGION, WHOLE_THING, contrast, log_priors, pool_over_regions, thing_gate
 from deixis.types import Example, ImageFile, Regions
 

@@ -11,7 +11,15 @@ from pathlib import Path
 
 import pytest
 
-from deixis.atomic import temporary_name, whole_file, write_bytes, write_json, write_text
+from deixis.atomic import (
+    require_new_folder,
+    temporary_name,
+    whole_file,
+    whole_folder,
+    write_bytes,
+    write_json,
+    write_text,
+)
 from deixis.errors import DeixisError
 
 
@@ -83,3 +91,22 @@ def test_a_full_disk_names_the_file_and_the_way_out(number: int, tmp_path: Path)
     with pytest.raises(DeixisError, match=r"cannot write .*big\.bin: the disk is full; make room, then run the same"):
         no_room()
     assert not list(tmp_path.iterdir())
+
+
+def _fail_in_folder(folder: Path) -> None:
+    with whole_folder(folder) as work:
+        (work / "half").touch()
+        raise RuntimeError
+
+
+def test_a_folder_appears_when_it_is_complete_or_not_at_all(tmp_path: Path) -> None:
+    folder = tmp_path / "set"
+    with pytest.raises(RuntimeError):
+        _fail_in_folder(folder)
+    assert list(tmp_path.iterdir()) == []
+    with whole_folder(folder) as work:
+        (work / "all").touch()
+        assert not folder.exists()
+    assert [path.name for path in folder.iterdir()] == ["all"]
+    with pytest.raises(DeixisError, match="set exists already: give the clips a folder"):
+        require_new_folder(folder, "the clips")

@@ -11,7 +11,7 @@ from typing import Any
 from rich.console import Console
 
 from benchmarks.flickr8k.tables import ROWS, Row
-from deixis.data.collate import RegionSource
+from deixis.data.collate import RegionSource, sizes_of
 from deixis.home import cache_home
 from deixis.models.files import write_text
 from deixis.regions.store.reader import EVERYDAY
@@ -70,10 +70,14 @@ class Worker:
         data = recipe.data
         place = data.validation_from or Source(data.dataset, data.store, split, data.reader)
         place = replace(place, split=split)
-        key = repr((place, data.regions, data.word_probs))
+        key = repr((place, data.regions, data.whole_image, data.word_probs))
         if key not in self._val:
             store, examples = read_source(place, tagged=True)
-            self._val[key] = examples, RegionSource((store,), data.regions, _fields(store.fields, data))
+            fields = _fields(store.fields, data)
+            self._val[key] = (
+                examples,
+                RegionSource((store,), data.regions, fields, data.whole_image, sizes_of(examples)),
+            )
         return self._val[key]
 
 

@@ -110,6 +110,33 @@ def cannot_write(
     return DeixisError(f"cannot write {path}: {reason}")
 
 
+@contextmanager
+def whole_folder(path: str | Path) -> Iterator[Path]:
+    """Give a temporary folder to fill; it becomes ``path``, which is missing or empty, when the block ends well."""
+    path = Path(path)
+    sweep(path.parent)
+    partial = temporary_name(path)
+    try:
+        partial.mkdir(parents=True)
+        yield partial
+        for file in partial.rglob("*"):
+            if file.is_file():
+                sync(file)
+        partial.replace(path)
+    except Exception as error:
+        if disk_is_full(error):
+            raise cannot_write(path, error) from error
+        raise
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+def require_new_folder(folder: Path, what: str) -> None:
+    """Refuse a folder with something in it; ``what`` (such as "the clips") says for whom another is wanted."""
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise DeixisError(f"{folder} exists already: give {what} a folder of their own")
+
+
 def write_text(path: str | Path, text: str) -> None:
     """Write a whole text file; half a surrogate pair, which is no text, becomes a question mark."""
     with whole_file(path) as partial:

@@ -1,12 +1,14 @@
 """Safe reading of photos: JPEG, PNG, WebP and the first frame of a GIF, always given as upright RGB.
 
 A file is judged by its header before a single pixel is decoded, so a few bytes that claim a gigantic image cost
-nothing. Whatever is wrong with a file becomes a :class:`~deixis.errors.BadFileError` that names it.
+nothing, and neither do those that ask for endless work (:mod:`deixis.reading.images`). Whatever is wrong with a file
+becomes a :class:`~deixis.errors.BadFileError` that names it.
 """
 
 from __future__ import annotations
 
 import io
+import mmap
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,6 +20,7 @@ from numpy.typing import NDArray
 from PIL import Image, UnidentifiedImageError
 
 from deixis.errors import BadFileError
+from deixis.reading.images import check_image, exif_is_plain
 from deixis.types.example import ImageFile
 
 ImageSource = str | Path | bytes | Image.Image | NDArray[Any] | ImageFile
@@ -30,6 +33,7 @@ IMAGE_SUFFIXES = (".jpg", ".jpeg", ".png", ".webp", ".gif")
 
 _FORMATS = ("JPEG", "PNG", "WEBP", "GIF")
 _ORIENTATION = 0x0112
+_BAND = 256  # rows
 _UPRIGHT = {
     2: Image.Transpose.FLIP_LEFT_RIGHT,
     3: Image.Transpose.ROTATE_180,
@@ -55,6 +59,8 @@ def load_image(source: ImageSource, *, max_pixels: int = MAX_PIXELS) -> Image.Im
     if isinstance(source, np.ndarray):
         return _from_array(source, max_pixels)
     with _opened(source, max_pixels) as (image, name), _explained(name):
+        if image.format == "WEBP":  # its decoder holds four pictures with transparency at a time
+            _check_size(image.size, max_pixels // 2, name)
         # Read before converting: a converted image no longer knows how it was held.
         turn = _UPRIGHT.get(_orientation(image))
         image.load()
@@ -68,7 +74,7 @@ def image_size(source: ImageSource) -> tuple[int, int]:
     if isinstance(source, np.ndarray):
         _check_array(source)
         return int(source.shape[1]), int(source.shape[0])
-    with _opened(source, None) as (image, name), _explained(name):
+    with _opened(source, None, header_only=True) as (image, name), _explained(name):
         width, height = image.size
         return (height, width) if _orientation(image) >= 5 else (width, height)
 
@@ -85,7 +91,9 @@ def source_name(source: ImageSource) -> str:
 
 
 @contextmanager
-def _opened(source: ImageSource, max_pixels: int | None) -> Iterator[tuple[Image.Image, str]]:
+def _opened(
+    source: ImageSource, max_pixels: int | None, *, header_only: bool = False
+) -> Iterator[tuple[Image.Image, str]]:
     """Open the header of a source, check what it claims, and close the file afterwards."""
     name = source_name(source)
     if isinstance(source, Image.Image):
@@ -96,6 +104,7 @@ def _opened(source: ImageSource, max_pixels: int | None) -> Iterator[tuple[Image
         raise TypeError("arrays have no header to open")
     file = _file(source, name)
     try:
+        _check_work(file, name, header_only)
         with _explained(name), warnings.catch_warnings():
             # The limit is ours: Pillow only warns, and about another one.
             warnings.simplefilter("ignore", Image.DecompressionBombWarning)
@@ -130,6 +139,14 @@ def _file(source: str | Path | bytes | ImageFile, name: str) -> IO[bytes]:
         raise BadFileError(f"{name} cannot be opened: {error}") from error
 
 
+def _check_work(file: IO[bytes], name: str, header_only: bool) -> None:
+    if isinstance(file, io.BytesIO):
+        check_image(file.getvalue(), name, header_only=header_only)
+        return
+    with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        check_image(data, name, header_only=header_only)
+
+
 @contextmanager
 def _explained(name: str) -> Iterator[None]:
     """Turn whatever a decoder throws at damaged data into an error that names the file."""
@@ -160,6 +177,8 @@ def _check_size(size: tuple[int, int], max_pixels: int | None, name: str) -> Non
 def _orientation(image: Image.Image) -> int:
     """Return the EXIF orientation, 1 to 8. Damaged EXIF means 1: the pixels are still good, as browsers see it too."""
     try:
+        if not exif_is_plain(image.info.get("exif", b"")):
+            return 1
         if image.format == "PNG":
             # Image.getexif() would decode a whole PNG in search of an EXIF chunk behind the pixels.
             exif = Image.Exif()
@@ -181,10 +200,19 @@ def _to_rgb(image: Image.Image) -> Image.Image:
     elif image.mode == "F":
         raise BadFileError(f"{source_name(image)} holds floating point values; convert it to 8 bits first")
     if image.has_transparency_data:
-        with_alpha = image.convert("RGBA")
-        white = Image.new("RGBA", with_alpha.size, "white")
-        return Image.alpha_composite(white, with_alpha).convert("RGB")
+        return _on_white(image)
     return image.copy() if image.mode == "RGB" else image.convert("RGB")
+
+
+def _on_white(image: Image.Image) -> Image.Image:
+    """Lay an image over white, a band at a time: whole copies with transparency would take five times its memory."""
+    width, height = image.size
+    rgb = Image.new("RGB", image.size)
+    for top in range(0, height, _BAND):
+        band = image.crop((0, top, width, min(top + _BAND, height))).convert("RGBA")
+        white = Image.new("RGBA", band.size, "white")
+        rgb.paste(Image.alpha_composite(white, band).convert("RGB"), (0, top))
+    return rgb
 
 
 def _check_array(array: NDArray[Any]) -> None:

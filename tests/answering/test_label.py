@@ -7,9 +7,10 @@ import pytest
 from typer.testing import CliRunner
 
 from deixis.answering import work
-from deixis.answering.label import groundable
+from deixis.answering.label import draft_phrases, groundable, open_drafts
 from deixis.answering.load import Deixis, load
 from deixis.cli.main import app
+from deixis.errors import DeixisError
 from deixis.text.rules.chunker import chunk
 from deixis.types import GroundedPhrases, Phrase, Sentence
 
@@ -110,3 +111,56 @@ def test_which_phrases_are_looked_for(small_bundle: Path) -> None:
     assert [given.phrase_text(phrase) for phrase in groundable(given, words).phrases] == ["A cup"]
     unseen = Sentence(marked.text, marked.tokens, (Phrase(0, 2, visual=False),))
     assert groundable(unseen, words).phrases == ()
+
+
+def test_phrases_of_your_own_in_photos_without_captions(small_bundle: Path, tmp_path: Path) -> None:
+    album = tmp_path / "album"
+    (album / "deep").mkdir(parents=True)
+    (album / "coffee.jpg").symlink_to(PHOTOS / "coffee.jpg")
+    (album / "deep" / "cat.jpg").symlink_to(PHOTOS / "chelsea.jpg")
+    (album / "broken.jpg").write_bytes(b"no photo")
+    named = ("--phrases", "a cup, a big cat", "--model", small_bundle, "--json")
+    facts = json.loads(call(album, "-o", tmp_path / "labels.json", *named, code=2))
+    assert (facts["photos"], facts["captions"], facts["phrases"], facts["failed"]) == (2, 0, 4, 1)
+    coco = json.loads((tmp_path / "labels.json").read_text())
+    assert {image["file_name"] for image in coco["images"]} == {"coffee.jpg", "deep/cat.jpg"}
+    assert [category["name"] for category in coco["categories"]] == ["a big cat", "a cup"], "a phrase is its own label"
+    assert not list(tmp_path.glob(".*"))
+    (album / "broken.jpg").unlink()
+    (tmp_path / "phrases.txt").write_text("# what we want\na cup\n\na big cat, a cup\n")
+    again = ("--phrases-file", tmp_path / "phrases.txt", "--boxes", "1", "--model", small_bundle, "--json")
+    call(album, "-o", tmp_path / "yolo", "--format", "yolo", *again)
+    assert (tmp_path / "yolo" / "classes.txt").read_text() == "a big cat\na cup\n"
+    assert (tmp_path / "yolo" / "labels" / "deep" / "cat.txt").is_file()
+
+
+def test_other_phrases_are_asked_for_again(small_bundle: Path, tmp_path: Path) -> None:
+    model = load(small_bundle)
+    photos = {"coffee.jpg": PHOTOS / "coffee.jpg"}
+    with open_drafts(tmp_path / "l.json", model) as drafts:
+        assert sum(draft_phrases(model, photos, ["a cup"], drafts, fail)) == 1
+        assert sum(draft_phrases(model, photos, ["a cup"], drafts, fail)) == 1
+        assert len(drafts.path.read_text().splitlines()) == 1, "what is done is not done again"
+        assert sum(draft_phrases(model, photos, ["a cat", "a cup"], drafts, fail)) == 1
+    with open_drafts(tmp_path / "l.json", model) as drafts:
+        (answer,) = drafts.answers.values()
+        assert [phrase.label for phrase in answer] == ["a cat", "a cup"]
+
+
+def fail(image: str, error: DeixisError) -> None:
+    raise error
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        (["--phrases", " , "], "no phrase to look for"),
+        (["--phrases", "dog", "--split", "train"], "--split belongs to datasets with captions"),
+        (["--phrases-file", "gone.txt"], "gone.txt"),
+        (["--phrases", "dog", "--format", "voc", "-o", str(PHOTOS)], "a folder that is not empty"),
+    ],
+)
+def test_bad_phrases_are_one_line(tmp_path: Path, options: list[str], why: str) -> None:
+    with pytest.raises(DeixisError, match=why):
+        call(PHOTOS, *(() if "-o" in options else ("-o", tmp_path / "l.json")), *options)
+    assert not list(tmp_path.iterdir())

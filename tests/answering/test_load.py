@@ -142,7 +142,8 @@ def test_the_grounder_chooses_among_captions(model: Deixis, regions: list[Region
         plain = whispered.alternatives(one, beam=4)
         best = heard.alternatives(one, beam=4)
         assert {caption.text for caption in best} == {caption.text for caption in plain}
-        words = [[model.captioner.vocabulary.encode(caption.text, end=True)] for caption in best]
+        spoken = [[word.text.lower() for word in caption.words] for caption in best]  # a text may be cut differently
+        words = [[model.captioner.vocabulary.encode(said, end=True)] for said in spoken]
         batch = pad_regions([one], max_regions=model.grounder.config.recipe.data.regions)
         scores = [float(heard.chooser.matches(torch.tensor([said]), batch)) for said in words]
         assert scores == sorted(scores, reverse=True), "with such a weight nobody else is asked"

@@ -95,8 +95,8 @@ def test_files_of_many_forms_say_the_same(tmp_path: Path, text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("[[0, 1]", "damaged JSON"),
-        ("[" * 100_000, "damaged JSON"),
+        ("[[0, 1]", "broken JSON"),
+        ("[" * 100_000, "broken JSON"),
         ('{"v_other": {"timestamps": [[0, 1]]}}', "no segments of 'walk'"),
         ('{"timestamps": 5}', "should hold"),
         ('[[0, "one"]]', "segment 0 should be"),
@@ -118,7 +118,7 @@ def test_broken_files_are_named(tmp_path: Path, text: str, message: str) -> None
 def test_files_that_are_no_text(tmp_path: Path) -> None:
     (tmp_path / "picture").write_bytes(b"\xff\xd8\xff\x00")
     for path in (tmp_path / "picture", tmp_path / "missing", tmp_path):
-        with pytest.raises(BadFileError, match="cannot be read"):
+        with pytest.raises(BadFileError, match=r"not UTF-8|there is no file|is a folder"):
             read_segments(path, "walk.mp4")
     (tmp_path / "empty").write_text("\n\n")
     assert read_segments(tmp_path / "empty", "walk.mp4") == []

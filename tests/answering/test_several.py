@@ -13,7 +13,7 @@ def phrase(*ranked: tuple[Box, float], found: bool = True) -> GroundedPhrase:
 
 
 def test_a_second_thing_gets_its_box_and_the_same_thing_does_not() -> None:
-    # shares of .4 and above are at least .3 of the best's .5; the shifted box overlaps by 9/11, the part lies inside
+    # shares of .25 and above are half of the best's .5; the shifted box overlaps by 9/11, the part lies inside
     asked = phrase((LEFT, 0.5), (SHIFTED, 0.45), (RIGHT, 0.42), (PART, 0.41), (FAINT, 0.1))
     assert with_further_boxes(asked, 5).boxes == (LEFT, RIGHT)
     assert with_further_boxes(asked, 5).frames == (0, 0)

@@ -67,7 +67,7 @@ def test_a_page_with_photos_from_a_folder(predictions: Path, tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["-f", "yolo"], "no format 'yolo'"),
+        (["-f", "tfrecord"], "no format 'tfrecord'"),
         (["-f", "csv", "--like", "x.json"], "--like belongs to the format coco"),
         (["-f", "anet"], "phrases among the predictions"),
         (["-f", "html"], "no photo 'photos/dog.jpg'"),

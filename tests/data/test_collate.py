@@ -180,3 +180,25 @@ def test_store_type_is_what_is_read(tmp_path: Path) -> None:
     store = write_store(tmp_path / "s", [("x", regions("x", 6))], ["x"], "f", {})
     assert isinstance(store, RegionStore)
     assert RegionSource((store,), max_regions=2).regions(["x"]).features.shape == (1, 3, 5)
+
+
+def test_regions_come_in_the_pixels_people_drew_in(tmp_path: Path) -> None:
+    store = write_store(tmp_path / "s", [("x", regions("x", 6)), ("y", regions("y", 4))], ["x", "y"], "f", {})
+    width, height = store.size("x")
+    source = RegionSource((store,), sizes={"x": (2 * width, 3 * height)})
+    plain, scaled = RegionSource((store,)).regions(["x", "y"]), source.regions(["x", "y"])
+    torch.testing.assert_close(scaled.boxes[0], plain.boxes[0] * torch.tensor([2.0, 3.0, 2.0, 3.0]))
+    assert scaled.sizes[0].tolist() == [2 * width, 3 * height]
+    torch.testing.assert_close(scaled.boxes[1], plain.boxes[1])  # of an image whose size nobody gave
+    torch.testing.assert_close(scaled.boxes_normalised, plain.boxes_normalised)
+    torch.testing.assert_close(source.get("x").boxes, scaled.boxes[0])
+    assert source.get("x").size == (2 * width, 3 * height)
+
+
+def test_the_whole_image_may_be_left_out(tmp_path: Path) -> None:
+    store = write_store(tmp_path / "s", [("x", regions("x", 6))], ["x"], "f", {})
+    every = store.batch(["x"])["boxes"][0]
+    for most, kept in ((None, [0, 1, 2, 3, 4]), (2, [0, 1]), (5, [0, 1, 2, 3, 4]), (9, [0, 1, 2, 3, 4])):
+        source = RegionSource((store,), most, whole=False)
+        torch.testing.assert_close(source.regions(["x"]).boxes[0], every[kept])
+        torch.testing.assert_close(source.get("x").boxes, every[kept])

@@ -3,22 +3,31 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from typer.testing import CliRunner
 
 from deixis.cli.main import app
+from deixis.data.batch import Batch, RegionBatch
 from deixis.errors import DeixisError
-from deixis.evaluation.calibrate_boxes import Judged, fit_calibration
+from deixis.evaluation.calibrate_boxes import Judged, fit_calibration, judge_phrases
 from deixis.evaluation.evaluate import EvaluationOptions, evaluate
+from deixis.grounding.base import AnswerOptions, WordGrounder
 from deixis.grounding.ensemble import Ensemble
 from deixis.grounding.lite.model import LiteGrounder
 from deixis.models.names import load
+from deixis.text.tokens import tokenise
+from deixis.text.vocabulary import Vocabulary
 from deixis.training.recipe_files import load_recipe
 from deixis.training.run import Run
 from deixis.training.train import train
+from deixis.types import Example, ImageFile, Phrase, Relation, Sentence
 
 RECIPE = """
 about: {{title: A small grounder}}
@@ -67,6 +76,44 @@ def test_phrases_without_boxes_cannot_be_judged_right() -> None:
         fit_calibration(bare, own)
 
 
+class Listener(WordGrounder):
+    """Scores nothing, and remembers which phrases it was told are related."""
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        super().__init__(vocabulary, AnswerOptions())
+        self.heard: list[list[tuple[int, int]]] = []
+
+    def word_scores(self, batch: Batch) -> torch.Tensor:
+        assert batch.relations is not None
+        pairs = zip(batch.relations.subject.tolist(), batch.relations.object.tolist(), strict=True)
+        self.heard.append(list(pairs))
+        return torch.zeros(*batch.words.shape, batch.regions.mask.shape[1])
+
+
+def related(image: str, words: str) -> Example:
+    """One caption of three phrases, each related to the next."""
+    tokens = tokenise(words)
+    phrases = tuple(Phrase(at, at + 1, str(at), boxes=((0.0, 0.0, 9.0, 9.0),), frames=(0,), head=at) for at in range(3))
+    relations = (Relation(0, "on", 1), Relation(1, "near", 2), Relation(0, "by", 2))
+    return Example(image, ImageFile(Path(image)), (10, 10), (Sentence(words, tokens, phrases, relations),))
+
+
+def test_relations_take_part_in_a_calibration() -> None:
+    examples = [related("a", "dog bench street"), related("b", "cat dog lawn")]
+    vocabulary = Vocabulary.build((caption for example in examples for caption in example.captions), 1)
+    listener = Listener(vocabulary)
+    box = torch.tensor([[[0.0, 0.0, 9.0, 9.0], [0.0, 0.0, 4.0, 4.0]]])
+    ones = torch.ones(1, 2)
+    batch = RegionBatch(("a",), torch.zeros(1, 2, 3), box, ones.bool(), torch.tensor([[10.0, 10.0]]), ones, ones.long())
+    source: Any = SimpleNamespace(regions=lambda images: replace(batch, ids=tuple(images)))
+    judge_phrases(listener, vocabulary, examples[:1], source)
+    assert listener.heard[0] == [(0, 1), (1, 2), (0, 2)]
+    listener.heard.clear()
+    judge_phrases(listener, vocabulary, examples, source, swapped=True, batch=1)
+    # asked of "a": cat and lawn of "b", for a dog is said; asked of "b": bench and street
+    assert listener.heard[::2] == [[(0, 1)], [(0, 1)]]
+
+
 @pytest.mark.recipe
 def test_a_grounder_is_trained_calibrated_and_measured(photos: Path, grid_store: Path, tmp_path: Path) -> None:
     path = tmp_path / "small.yaml"
@@ -91,8 +138,13 @@ def test_a_grounder_is_trained_calibrated_and_measured(photos: Path, grid_store:
     )
     assert shown.exit_code == 0, shown.output
     sections = json.loads(shown.stdout.splitlines()[-1])["sections"]
-    assert [section["protocol"].split()[0] for section in sections][:3] == ["any-box", "merged-box", "calibration"]
-    assert sections[2]["scores"]["found_kept"] == pytest.approx(0.95, abs=0.01)
+    assert [section["protocol"].split()[0] for section in sections][:4] == [
+        "any-box",
+        "merged-box",
+        "attention",
+        "calibration",
+    ]
+    assert sections[3]["scores"]["found_kept"] == pytest.approx(0.95, abs=0.01)
 
     both = load(f"{run}+{run}")  # an ensemble of a model with itself answers as the model does
     assert isinstance(both.model, Ensemble)

@@ -106,7 +106,47 @@ def test_infoground_trains_and_is_measured(photos: Path, grid_store: Path, tmp_p
     assert isinstance(loaded.grounder(), InfoGround)
     options = EvaluationOptions("val", store=str(grid_store), limit=12, replicates=20)
     report = evaluate(loaded, str(photos), options).report()
-    assert [section.protocol.split()[0] for section in report.sections] == ["any-box", "merged-box"]
+    assert [section.protocol.split()[0] for section in report.sections] == ["any-box", "merged-box", "attention"]
+
+
+SCAN = """
+about: {{title: SCAN}}
+data:
+  dataset: {photos}
+  store: {store}
+  limit: 24
+  regions: 16
+  captions: 1
+  min_count: 2
+  classes: {classes}
+model: {{kind: scan, width: 16, word_width: 8}}
+stages:
+  - {{name: matching, epochs: 1, batch: 8, objectives: [matching], optimizer: {{lr: 1e-3}}}}
+validation: {{kind: phrases, metric: attention_accuracy, batch: 5, samples: 0}}
+"""
+
+
+@pytest.mark.recipe
+def test_a_matcher_is_chosen_and_measured_by_attention_accuracy(photos: Path, grid_store: Path, tmp_path: Path) -> None:
+    classes = tmp_path / "classes.txt"
+    classes.write_text("man\ndog\nwoman\nshirt\nboy\ngirl\n")
+    path = tmp_path / "scan.yaml"
+    path.write_text(SCAN.format(photos=photos, store=grid_store, classes=classes))
+    chosen = train(load_recipe(path), tmp_path / "run", tensorboard=False).mean["attention_accuracy"]
+
+    from deixis.evaluation.evaluate import EvaluationOptions, evaluate
+    from deixis.models.names import load
+
+    options = EvaluationOptions("val", store=str(grid_store), classes=classes, limit=24, replicates=0)
+    report = evaluate(load(str(tmp_path / "run")), str(photos), options).report()
+    section = report.sections[-1]
+    assert section.protocol.startswith("attention accuracy on ground-truth sentences")
+    (table,) = section.breakdowns
+    assert {row[0] for row in table.rows} <= {"man", "dog", "woman", "shirt", "boy", "girl"}
+    by_class = [float(row[2]) for row in table.rows]
+    assert len(by_class) >= 3
+    assert section.scores["attention_accuracy"] == pytest.approx(sum(by_class) / len(by_class))
+    assert chosen == pytest.approx(section.scores["attention_accuracy"])  # what was chosen by is what is reported
 
 
 def test_the_moving_average_is_over_neighbours() -> None:

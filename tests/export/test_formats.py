@@ -221,5 +221,5 @@ def test_every_format_writes_whole_files_or_none(name: str, tmp_path: Path) -> N
 
 
 def test_an_unknown_format_names_the_known_ones(tmp_path: Path) -> None:
-    with pytest.raises(DeixisError, match=r"'yolo'.*labelstudio"):
-        write_export(tmp_path / "x", [DOG], "yolo", ExportOptions())
+    with pytest.raises(DeixisError, match=r"'tfrecord'.*labelstudio"):
+        write_export(tmp_path / "x", [DOG], "tfrecord", ExportOptions())

@@ -13,7 +13,7 @@ from deixis.captioning.model.config import InputSizes
 from deixis.data.batch import Batch, RegionBatch, WordKind
 from deixis.data.collate import EncodedCaption, EncodedExample
 from deixis.grounding.base import real_words
-from deixis.grounding.infoground import InfoGround, InfoGroundConfig, MaskedMlp, content_words
+from deixis.grounding.infoground import InfoGround, InfoGroundConfig, MaskedMlp
 from deixis.objectives import info_nce
 from deixis.objectives.base import Context
 from deixis.objectives.info_nce import (
@@ -127,6 +127,10 @@ class ToyModel:
 
     name: str = "toy"
     words: tuple[str, ...] = VOCABULARY.words
+    moved: tuple[str, ...] = ()
+
+    def to(self, device: torch.device) -> None:
+        self.moved += (device.type,)
 
     def probabilities(self, captions: Any, places: Any, *, hide: bool) -> Tensor:
         p = {"dog": 0.4, "cat": 0.3, "horse": 0.2} if hide else {"dog": 0.9, "cat": 0.09, "horse": 0.01}
@@ -189,16 +193,64 @@ def test_random_negatives_are_nouns_of_other_images(monkeypatch: pytest.MonkeyPa
     assert torch.isfinite(objective(context)["language_contrast"])
 
 
-@pytest.mark.parametrize("kind", ["random", "plausible"])
-def test_only_the_first_captions_of_an_image_get_negatives_if_so_asked(
-    kind: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize("kind", ["random", "plausible", "re-ranked"])
+def test_every_caption_of_a_batch_gets_negatives(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     model = infoground("embedding")
     batch = batch_of(images=2, words=[[A, DOG, END], [A, CAT, END], [A, HORSE, END]])  # dog and horse share an image
-    objective = language(monkeypatch, batch, negatives=kind, captions=1)
+    objective = language(monkeypatch, batch, negatives=kind)
     context = Context(model, batch, generator=torch.Generator().manual_seed(0))
-    _, _, of = objective._random(model, context) if kind == "random" else objective._from_table(model, batch)
-    assert [batch.caption_ids[at].split("#")[1] for at in of.tolist()] == ["0", "0"]
+    _, mask, of = objective._random(model, context) if kind == "random" else objective._from_table(model, batch)
+    assert of.tolist() == [0, 1, 2]  # whichever of its captions an epoch has drawn
+    assert mask[:, 1].all()
+
+
+@pytest.mark.parametrize("kind", ["random", "plausible"])
+def test_nouns_said_of_the_photo_are_no_negatives(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = infoground("embedding")
+    # the first photo has a dog and a cat, the second a horse and a dog: a dog is untrue of neither
+    batch = batch_of(images=2, words=[[A, DOG, END], [A, HORSE, END], [A, CAT, END], [A, DOG, END]])
+    for allowed in (False, True):
+        objective = language(monkeypatch, batch, negatives=kind, keep=2, allow_said=allowed)
+        context = Context(model, batch, generator=torch.Generator().manual_seed(0))
+        words, mask, of = objective._random(model, context) if kind == "random" else objective._from_table(model, batch)
+        table = {tuple(row.tolist()): at for at, row in enumerate(model.encoder.embed.weight)}  # type: ignore[union-attr,arg-type]
+        used = [
+            {table[tuple(row.tolist())] for row in rows[1:][real[1:]]} for rows, real in zip(words, mask, strict=True)
+        ]
+        assert of.tolist() == [0, 1, 2, 3]
+        if not allowed:
+            assert used == [{HORSE}, {CAT}, {HORSE}, {CAT}]
+        else:
+            assert DOG in used[1]
+
+
+def test_negatives_are_found_on_the_training_device_with_progress(monkeypatch: pytest.MonkeyPatch) -> None:
+    used = ToyModel()
+    batch, told = batch_of(), list[tuple[str, int, int]]()
+    data = language(monkeypatch, batch, negatives="none")  # only to have load_language_model replaced
+    assert data.table is None
+    monkeypatch.setattr(info_nce, "load_language_model", lambda name: used)
+    example = EncodedExample("x", (EncodedCaption((A, DOG, END), (WordKind.OTHER, NOUN)),), ())
+    options = LanguageContrastOptions(negatives="plausible", candidates=3, keep=2, seed=77)
+    LanguageContrast(
+        options,
+        SimpleNamespace(train=SimpleNamespace(examples=(example,))),
+        VOCABULARY,
+        infoground().to("meta"),
+        lambda *done: told.append(done),
+    )
+    assert used.moved == ("meta",)
+    assert told == [("finding plausible negatives", 1, 1)]
+
+
+def test_words_that_taggers_call_nouns_are_not_contrasted() -> None:
+    words = Vocabulary([*VOCABULARY.entries, Entry("has", 3, "NN")])
+    torch.manual_seed(0)
+    encoder = WordEncoderConfig(kind="embedding", pretrained=False, width=8)
+    model = InfoGround(InfoGroundConfig(width=6, encoder=encoder), InputSizes(words=len(words), features=5), words)
+    batch = replace(batch_of(words=[[DOG, words.id("has"), RED, END]]), tags=torch.tensor([[NOUN, NOUN, ADJECTIVE, 0]]))
+    assert model.content_words(batch).tolist() == [[True, False, True, False]]
+    assert model.nouns(batch).tolist() == [[True, False, False, False]]
 
 
 @pytest.mark.parametrize("kind", ["embedding", "contextual"])
@@ -254,7 +306,7 @@ def test_batch_equals_single() -> None:
 def test_captions_of_one_image_are_no_negatives_of_each_other() -> None:
     model = infoground()
     one = batch_of(images=1, words=[[A, DOG, END], [A, CAT, END]])
-    losses, images = image_losses(model, one, content_words(one))
+    losses, images = image_losses(model, one, model.content_words(one))
     assert images == 1
     assert losses.tolist() == [0.0, 0.0]
 

@@ -104,8 +104,8 @@ def test_pos_scan_counts_nouns_and_all_words_where_there_are_none() -> None:
     assert scan(words=()).counted(batch).sum(1).tolist() == [3, 2, 3]
 
 
-def test_words_that_do_not_count_change_pos_scan_only_through_their_context() -> None:
-    model, batch = scan(), batch_of()
+def test_words_that_do_not_count_change_the_released_form_only_through_their_context() -> None:
+    model, batch = scan(form="code"), batch_of()
     vectors = model.words(batch)
     changed = vectors.clone()
     changed[0, 0] = -changed[0, 0]  # the article
@@ -161,20 +161,73 @@ def test_the_objectness_prior_prefers_whole_things() -> None:
     torch.testing.assert_close(shifted, bare + 2 * batch.regions.objectness[:1].log())
 
 
+@pytest.mark.parametrize("form", ["paper", "code"])
 @pytest.mark.parametrize("words", [(), ("noun",), ("noun", "adjective")])
-def test_moving_counted_words_to_the_front_changes_no_score(words: tuple[str, ...]) -> None:
-    model, batch = scan(words=words), batch_of()
-    whole = model.scores(model.regions(batch.regions), batch.regions.mask, model.words(batch), model.counted(batch))
+def test_moving_words_to_the_front_changes_no_score(words: tuple[str, ...], form: str) -> None:
+    model, batch = scan(words=words, form=form), batch_of()
+    over, counted = model.normalised_over(batch), model.counted(batch)
+    whole = model.scores(model.regions(batch.regions), batch.regions.mask, model.words(batch), over, counted)
     torch.testing.assert_close(model.table(batch), whole)
 
 
-def test_answers_may_be_normalised_over_all_words() -> None:
+@pytest.mark.parametrize("form", ["paper", "code"])
+def test_the_score_of_a_pair_is_the_papers(form: str) -> None:
+    """Equations 4 to 8 one word and one region at a time: ``paper`` normalises over every word, ``code`` over nouns."""
+    model, batch = scan(form=form), batch_of(words=[[A, DOG, RUNS, RED, END], [RED, DOG, A, DOG, END]], images=2)
+    nouns = [[1], [1, 3]]
+    scores = []
+    for caption, counted in enumerate(nouns):
+        e, v = model.words(batch)[caption, :4], model.regions(batch.regions)[caption]
+        s = [[float((word @ region).detach()) for region in v] for word in e]
+        over = range(4) if form == "paper" else counted
+        relevances = []
+        for t in counted:
+            logits = []
+            for i in range(len(v)):
+                norm = sum(max(s[u][i], 0) ** 2 for u in over) ** 0.5
+                logits.append(9 * max(s[t][i], 0) / norm if norm else 0.0)
+            beta = torch.tensor(logits).softmax(0)
+            seen = sum(weight * region for weight, region in zip(beta, v, strict=True))
+            relevances.append(float(e[t] @ seen / seen.norm()))
+        scores.append(sum(relevances) / len(relevances))
+    torch.testing.assert_close(model.match(batch), torch.tensor(scores), atol=1e-5, rtol=1e-4)
+
+
+def test_the_papers_form_listens_to_the_words_that_do_not_count() -> None:
     batch = batch_of(words=[[A, DOG, RUNS, END]], images=1)
-    nouns, everything = scan(words=("noun",)), scan(words=("noun",), attend_over="all")
-    similarity = (nouns.words(batch) @ nouns.regions(batch.regions).transpose(1, 2))[0, :3]  # (T, N) of a, dog, runs
+    paper, code = scan(), scan(form="code")
+    assert not torch.allclose(paper.match(batch), code.match(batch))
+    (gradient,) = torch.autograd.grad(paper.scores(*_parts(paper, batch))[0, 0], paper.embed.weight)
+    assert gradient[DOG].abs().sum() > 0
+    everything = scan(words=())
+    torch.testing.assert_close(everything.match(batch), scan(words=(), form="code").match(batch))  # SCAN is one form
+
+
+def _parts(model: Scan, batch: Batch) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+    vectors = model.regions(batch.regions), batch.regions.mask, model.words(batch)
+    return *vectors, model.normalised_over(batch), model.counted(batch)
+
+
+def test_a_word_alone_is_answered_by_its_similarity() -> None:
+    model, batch = scan(), batch_of(words=[[DOG, END]], images=1)
+    similarity = (model.words(batch) @ model.regions(batch.regions).transpose(1, 2))[0, 0]  # (N,)
+    torch.testing.assert_close(model.word_scores(batch)[0, 0], 9.0 * similarity)
+    assert len(set(model.attention(batch)[0, 0].tolist())) == 4  # no two regions alike
+
+
+def test_attention_carries_the_prior_of_the_answers() -> None:
+    batch = batch_of()
+    bare, prior = scan().attention(batch), scan(answers=AnswerOptions(objectness=0.5)).attention(batch)
+    weighed = bare * batch.regions.objectness[batch.image_of].unsqueeze(1) ** 0.5
+    torch.testing.assert_close(prior, weighed / weighed.sum(-1, keepdim=True))
+
+
+def test_answers_may_be_normalised_over_other_words_than_in_training() -> None:
+    batch = batch_of(words=[[A, DOG, RUNS, DOG, END]], images=1)
+    nouns, everything = scan(form="code"), scan(form="code", attend_over="all")
+    similarity = (nouns.words(batch) @ nouns.regions(batch.regions).transpose(1, 2))[0, :4]  # (T, N)
     positive = similarity.clamp(min=0)
-    # one noun alone: every region that is like it at all has weight 1, so nothing tells them apart
-    torch.testing.assert_close(nouns.word_scores(batch)[0, 1], 9.0 * (positive[1] > 0).float())
-    expected = 9.0 * positive[1] / (positive.square().sum(0) + 1e-12).sqrt()
-    torch.testing.assert_close(everything.word_scores(batch)[0, 1], expected)
+    for model, over in ((nouns, [1, 3]), (everything, [0, 1, 2, 3])):
+        expected = 9.0 * positive[1] / (positive[over].square().sum(0) + 1e-12).sqrt().clamp(min=1e-6)
+        torch.testing.assert_close(model.word_scores(batch)[0, 1], expected)
     torch.testing.assert_close(everything.match(batch), nouns.match(batch))  # training is not touched

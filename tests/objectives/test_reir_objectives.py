@@ -11,18 +11,25 @@ import torch.nn.functional as F
 from deixis.data.batch import PhraseBatch, RelationBatch
 from deixis.grounding.reir.refinement import Neighbourhood, self_taught_losses
 from deixis.objectives import phrase_ranking
+from deixis.objectives.balance import Reduction
 from deixis.objectives.base import Context
-from deixis.objectives.phrase_ranking import PhraseRanking, caption_scores, ranking_losses
+from deixis.objectives.phrase_ranking import (
+    PhraseRanking,
+    PhraseRankingOptions,
+    caption_scores,
+    ranking_losses,
+)
 from deixis.objectives.reconstruction import Reconstruction, ReconstructionOptions, phrase_targets
 from deixis.objectives.relation_classification import (
     RelationClassification,
     RelationOptions,
     class_weights,
 )
-from deixis.objectives.self_taught import SelfTaught
+from deixis.objectives.self_taught import SelfTaught, SelfTaughtOptions
 from deixis.objectives.visual_consistency import VisualConsistency, VisualConsistencyOptions
 from deixis.text.vocabulary import BEGIN, END
 
+REDUCTIONS = pytest.mark.parametrize("how", ["sum", "mean", "count"])
 FORMS = pytest.mark.parametrize("form", ["paper", "code"])
 
 
@@ -32,7 +39,7 @@ def objectives(cases: Any, model: Any) -> list[torch.nn.Module]:
         PhraseRanking(),
         RelationClassification(RelationOptions(hidden=4), model, cases.data()),
     ]
-    return found if model.config.regression == "none" else [*found, SelfTaught(Neighbourhood(0.1, 0.0), model)]
+    return found if model.config.regression == "none" else [*found, SelfTaught(SelfTaughtOptions(0.1), model)]
 
 
 def test_a_phrase_is_followed_by_its_end(cases: Any) -> None:
@@ -40,54 +47,70 @@ def test_a_phrase_is_followed_by_its_end(cases: Any) -> None:
     assert words.tolist() == [[4, 9, END, 0], [4, 7, 5, END], [4, 8, END, 0], [4, 5, END, 0], [4, 8, END, 0]]
 
 
+def added_up(parts: list[list[float]], how: Reduction) -> float:
+    """One loss from those of the parts of each caption: equation 12's sums, the released means, or one mean of all."""
+    if how == "count":
+        return sum(map(sum, parts)) / max(sum(map(len, parts)), 1)
+    each = [sum(own) / (max(len(own), 1) if how == "mean" else 1) for own in parts]
+    return sum(each) / len(parts)
+
+
 @FORMS
+@REDUCTIONS
 @torch.no_grad()
-def test_reconstruction_is_equations_13_and_14(cases: Any, form: str) -> None:
+def test_reconstruction_is_equations_13_and_14(cases: Any, form: str, how: Reduction) -> None:
     model, batch = cases.reir(form), cases.batch()
-    objective = Reconstruction(ReconstructionOptions(), model, cases.sizes)
+    objective = Reconstruction(ReconstructionOptions(reduction=how), model, cases.sizes)
     loss = float(objective(Context(model, batch))["reconstruction"].detach())
     cell = (torch.nn.LSTMCell if form == "paper" else torch.nn.GRUCell)(10, 6)
     for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh"):
         getattr(cell, name).copy_(getattr(objective.decode, f"{name}_l0"))
-    total, count = 0.0, 0
+    total = 0.0
     phrases = [[4, 9], [4, 7, 5], [4, 8], [4, 5], [4, 8]]
     for level in model(batch).levels:
-        count = 0
-        for seen, phrase in zip(level.seen, phrases, strict=True):
+        parts: list[list[float]] = [[], [], []]
+        for caption, seen, phrase in zip((0, 0, 1, 2, 2), level.seen, phrases, strict=True):
             state, before = None, BEGIN
             for word in [*phrase, END]:
                 state = cell(torch.cat([seen, objective.embed.weight[before]])[None], state)
                 hidden = state[0] if form == "paper" else state
-                total -= float(torch.log_softmax(objective.say(hidden)[0], 0)[word])
-                before, count = word, count + 1
-    assert loss == pytest.approx(total / count, rel=1e-4)
+                parts[caption].append(-float(torch.log_softmax(objective.say(hidden)[0], 0)[word]))
+                before = word
+        total += added_up(parts, how)
+    assert loss == pytest.approx(total, rel=1e-4)
 
 
+@REDUCTIONS
 @torch.no_grad()
-def test_relations_by_cross_entropy_are_equations_16_and_17(cases: Any) -> None:
+def test_relations_by_cross_entropy_are_equations_16_and_17(cases: Any, how: Reduction) -> None:
     model, batch = cases.reir(), cases.batch()
     batch = replace(
         batch, relations=RelationBatch(torch.tensor([0, 3, 0]), torch.tensor([1, 2, 0]), torch.tensor([1, 4, 1]))
     )  # the last predicate is none of the classes
-    objective = RelationClassification(RelationOptions(hidden=4), model, cases.data())
+    objective = RelationClassification(RelationOptions(hidden=4, reduction=how), model, cases.data())
     seen = model(batch).levels[-1].seen
     logits = [objective.predict(torch.cat([seen[i], seen[j]])) for i, j in ((0, 1), (3, 4))]
     expected = [-float(torch.log_softmax(row, 0)[at]) for row, at in zip(logits, (0, 1), strict=True)]
-    assert float(objective(Context(model, batch))["relations"]) == pytest.approx(sum(expected) / 2, rel=1e-5)
+    wanted = added_up([expected[:1], [], expected[1:]], how)
+    assert float(objective(Context(model, batch))["relations"]) == pytest.approx(wanted, rel=1e-5)
 
 
+@REDUCTIONS
 @torch.no_grad()
-def test_relations_as_released_ask_every_class_of_each_pair(cases: Any) -> None:
+def test_relations_as_released_ask_every_class_of_each_pair(cases: Any, how: Reduction) -> None:
     model, batch = cases.reir(), cases.batch()
-    objective = RelationClassification(RelationOptions("code", hidden=4), model, cases.data())
+    objective = RelationClassification(RelationOptions("code", hidden=4, reduction=how), model, cases.data())
     seen = model(batch).levels[-1].seen
-    total = 0.0
+    pairs = []
     for (i, j), truth in (((0, 1), (1, 1)), ((3, 4), (1, 0))):  # the first pair holds and is beside
+        total = 0.0
         logits = objective.predict(torch.cat([seen[i], seen[j]])).tolist()
         for value, true, weight in zip(logits, truth, (1, 10), strict=True):  # 400 and 100 times seen
             p = 1 / (1 + math.exp(-value))
             total -= weight * math.log(p if true else 1 - p)
-    assert float(objective(Context(model, batch))["relations"]) == pytest.approx(total / 4, rel=1e-5)
+        pairs.append(total / 2)  # the mean over classes
+    wanted = added_up([pairs[:1], [], pairs[1:]], how)
+    assert float(objective(Context(model, batch))["relations"]) == pytest.approx(wanted, rel=1e-5)
 
 
 def test_rare_relations_weigh_up_to_ten() -> None:
@@ -127,7 +150,7 @@ def test_caption_scores_survive_large_products() -> None:
 def test_the_hinge_takes_the_hardest_of_other_images() -> None:
     table = torch.tensor([[1.0, 5.0, 0.9], [5.0, 1.0, 0.0], [0.95, 0.0, 1.0]])
     image_of = torch.tensor([0, 0, 1])  # 0 and 1 belong to one image: their 5.0 never counts
-    losses = ranking_losses(table, image_of, 0.2)
+    losses = ranking_losses(table, table, image_of, 0.2)
     # row over columns, then column over rows
     assert losses.tolist() == pytest.approx([0.1 + 0.15, 0.0, 0.15 + 0.1])
 
@@ -154,9 +177,33 @@ def test_ranking_compares_what_phrases_see_at_both_levels(cases: Any) -> None:
     for level in done.levels:
         products = torch.tensor([[float(model.fit(phrase, seen)) for seen in level.seen] for phrase in done.phrase])
         table = caption_scores(products, batch.phrases.caption, torch.arange(3))
-        total += float(ranking_losses(table, batch.image_of, 0.2).mean())
+        total += float(ranking_losses(table, table, batch.image_of, 0.2).mean())
     assert total > 0
     assert float(PhraseRanking()(Context(model, batch))["ranking"]) == pytest.approx(total, rel=1e-4)
+
+
+@torch.no_grad()
+def test_ranking_as_released_puts_one_vector_per_caption_against_one_per_image(cases: Any) -> None:
+    model, batch = cases.reir("code"), cases.batch()
+    done = model(batch)
+    owners, image = [[0, 1], [2], [3, 4]], [0, 0, 1]
+    total = 0.0
+    for level in done.levels:
+        captions = []
+        for row in batch.words:
+            states = model.read.read(model.read.embed(row[row > 3][None]))[0][0]  # no special word
+            captions.append(model.match_phrase(states.mean(0)))
+        shown = [sum(model.match_object(level.seen[at]) for at in own) / len(own) for own in owners]
+        products = [[float(a @ b) / 5**0.5 for b in shown] for a in captions]
+        for i in range(3):
+            row = [math.exp(value) for value in products[i]]
+            column = [math.exp(products[j][i]) for j in range(3)]
+            for line in (row, column):
+                p = [value / sum(line) for value in line]
+                total += max(0.0, *(0.2 - p[i] + p[j] for j in range(3) if image[j] != image[i])) / 3
+    assert total > 0
+    loss = PhraseRanking(PhraseRankingOptions("code"))(Context(model, batch))["ranking"]
+    assert float(loss) == pytest.approx(total, rel=1e-4)
 
 
 def part(batch: Any, image: int) -> Any:
@@ -183,10 +230,11 @@ def part(batch: Any, image: int) -> Any:
     )
 
 
+@FORMS
 @torch.no_grad()
-def test_two_processes_rank_as_one(cases: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    model, batch = cases.reir(), cases.batch()
-    whole = PhraseRanking()(Context(model, batch))["ranking"]
+def test_two_processes_rank_as_one(cases: Any, monkeypatch: pytest.MonkeyPatch, form: Any) -> None:
+    model, batch, ranking = cases.reir(), cases.batch(), PhraseRanking(PhraseRankingOptions(form))
+    whole = ranking(Context(model, batch))["ranking"]
     monkeypatch.setattr(phrase_ranking, "processes", lambda: 2)
     sent: list[list[torch.Tensor]] = []
     for image in (0, 1):  # what each process sends, in order
@@ -197,23 +245,23 @@ def test_two_processes_rank_as_one(cases: Any, monkeypatch: pytest.MonkeyPatch) 
             return rows
 
         monkeypatch.setattr(phrase_ranking, "gather_rows", send)
-        PhraseRanking()(Context(model, part(batch, image)))
+        ranking(Context(model, part(batch, image)))
     received = iter([torch.cat(rows) for rows in zip(*sent, strict=True)])
     monkeypatch.setattr(phrase_ranking, "gather_rows", lambda rows: next(received))
-    torch.testing.assert_close(PhraseRanking()(Context(model, part(batch, 1)))["ranking"], whole)
+    torch.testing.assert_close(ranking(Context(model, part(batch, 1)))["ranking"], whole)
 
 
 @torch.no_grad()
 def test_boxes_are_taught_only_once_they_move(cases: Any) -> None:
     model, batch = cases.reir(start=5), cases.batch()
-    objective = SelfTaught(Neighbourhood(0.1, 0.0), model)
+    objective = SelfTaught(SelfTaughtOptions(0.1), model)
     assert float(objective(Context(model, batch, step=4))["self_taught"]) == 0
     value = objective(Context(model, batch, step=5))["self_taught"]
-    expected = sum(self_taught_losses(level, Neighbourhood(0.1, 0.0)).mean() for level in model(batch).levels)
+    expected = sum(self_taught_losses(level, Neighbourhood(0.1)).sum() / 3 for level in model(batch).levels)
     assert float(value) > 0
-    torch.testing.assert_close(value, expected)
+    torch.testing.assert_close(value, expected)  # the sum over the five phrases of three captions
     with pytest.raises(ValueError, match="no offsets"):
-        SelfTaught(Neighbourhood(), cases.reir(regression="none"))
+        SelfTaught(SelfTaughtOptions(), cases.reir(regression="none"))
 
 
 @FORMS

@@ -119,5 +119,5 @@ def test_damage_and_absence_are_told(masked_run: Path, tmp_path: Path) -> None:
     with pytest.raises(BadFileError, match="'captioner', not a masked"):
         MaskedLanguageModel.load(str(folder))
     (folder / "config.json").write_text("{")
-    with pytest.raises(BadFileError, match="cannot be read"):
+    with pytest.raises(BadFileError, match="broken JSON"):
         MaskedLanguageModel.load(str(folder))

@@ -14,7 +14,7 @@ from torch import Tensor
 from deixis.cli.main import main
 from deixis.errors import BadFileError, DeixisError
 from deixis.home import cache_home
-from deixis.text.negative_table import FACTS, TENSORS, CorpusCaption, NegativeTable
+from deixis.text.negative_table import FACTS, TENSORS, CorpusCaption, NegativeTable, said_lemmas
 from deixis.text.negatives import Candidate, NegativeMaker, NegativeOptions, choose_noun, corpus_nouns
 from deixis.text.vocabulary import Entry, Vocabulary
 
@@ -35,15 +35,18 @@ class Toy:
     words: tuple[str, ...] = VOCABULARY.words
     asked: int = 0
 
+    def to(self, device: object) -> None:
+        """It computes nothing."""
+
     def probabilities(self, captions: Sequence[Sequence[str]], places: Sequence[int], *, hide: bool) -> Tensor:
         self.asked += len(captions)
         said = P if hide else Q
         return torch.tensor([[said.get(word, 0.0) for word in self.words] for _ in captions])
 
 
-def make(kind: str, candidates: int, keep: int) -> tuple[list[str], list[str]]:
+def make(kind: str, candidates: int, keep: int, said: tuple[str, ...] = ()) -> tuple[list[str], list[str]]:
     options = NegativeOptions(kind, candidates, keep)  # type: ignore[arg-type]
-    (found,) = NegativeMaker(Toy(), corpus_nouns(VOCABULARY), options)([CAPTION], [1])
+    (found,) = NegativeMaker(Toy(), corpus_nouns(VOCABULARY), options)([CAPTION], [1], [said])
     assert found.place == 1
     return [c.word for c in found.kept], [c.word for c in found.rejected]
 
@@ -59,6 +62,13 @@ def test_plausible_ones_come_by_p_without_the_own_word() -> None:
 def test_re_ranking_rejects_what_is_true_as_well() -> None:
     # p / (q + 1e-6): woman 139.9, girl 50.0, boy 15.0, guy 4.0, man 0.3; car is not among the five likeliest
     assert make("re-ranked", 5, 3) == (["woman", "girl", "boy"], ["man", "guy"])
+
+
+def test_what_is_said_of_the_photo_is_no_candidate() -> None:
+    # guy and woman are said, so the five likeliest of the others are man, boy, girl and car
+    assert make("plausible", 5, 3, ("guy", "woman")) == (["boy", "girl", "car"], ["man"])
+    # p / (q + 1e-6): car 1000, girl 50, boy 15, man .3
+    assert make("re-ranked", 5, 2, ("guy", "woman")) == (["car", "girl"], ["man", "boy"])
 
 
 def test_the_own_word_is_never_kept() -> None:
@@ -102,7 +112,7 @@ CAPTIONS = [
 
 
 def test_the_table_of_a_corpus() -> None:
-    options = NegativeOptions("re-ranked", 5, 3)
+    options = NegativeOptions("re-ranked", 5, 3, allow_said=True)
     table = NegativeTable.make(CAPTIONS, VOCABULARY, Toy(), options, batch=1)
     assert table.ids == ("a#0", "b#0")  # the others have no noun that is known
     assert table.place.tolist() == [1, 1]
@@ -110,6 +120,34 @@ def test_the_table_of_a_corpus() -> None:
         ["woman", "boy", "guy"],
         ["woman", "girl", "boy"],
     ]
+
+
+def test_captions_of_a_photo_keep_its_nouns_from_each_other() -> None:
+    words = Vocabulary([*VOCABULARY.entries, Entry("women", 4, "NNS", "woman"), Entry("kid", 3, "NN", "kid")])
+
+    def told(*said: str) -> tuple[int, ...]:
+        return tuple(words.id(word) for word in said)
+
+    captions = [
+        CorpusCaption("a#0", told("the", "man"), (1,)),
+        CorpusCaption("a#1", told("the", "women", "walks"), (1,)),  # so no woman can be untrue of photo a
+        CorpusCaption("b#0", told("the", "man", "walks", "the"), (1,)),
+    ]
+    assert said_lemmas(captions, words)["a"] == {"the", "man", "woman", "walk"}
+    # what is said makes room for the next likeliest: the car, of which p / (q + 1e-6) is 1000
+    first = {False: ["car", "girl", "boy"], True: ["woman", "girl", "boy"]}
+    other = {False: ["car", "woman", "girl"], True: ["woman", "girl", "boy"]}  # of another photo only its man is said
+    for allowed in (False, True):
+        options = NegativeOptions("re-ranked", 5, 3, allow_said=allowed)
+        seen: list[tuple[int, int]] = []
+        model = Toy(words=words.words)
+        table = NegativeTable.make(
+            captions, words, model, options, batch=2, on_progress=lambda *done, seen=seen: seen.append(done)
+        )
+        rows = dict(zip(table.ids, [[words.words[at] for at in row] for row in table.words.tolist()], strict=True))
+        assert rows["a#0"] == first[allowed]
+        assert rows["b#0"] == other[allowed]
+        assert seen == [(2, 3), (3, 3)]
 
 
 def test_a_table_is_made_once_for_a_model_and_a_corpus() -> None:

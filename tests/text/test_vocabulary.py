@@ -112,5 +112,5 @@ def test_missing_and_broken_files_say_the_way_out(tmp_path: Path) -> None:
         Vocabulary.load(tmp_path / "none.json")
     broken = tmp_path / "broken.json"
     broken.write_text("{", encoding="utf-8")
-    with pytest.raises(BadFileError, match=r"broken\.json cannot be read"):
+    with pytest.raises(BadFileError, match=r"broken\.json, line 1"):
         Vocabulary.load(broken)

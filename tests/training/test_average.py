@@ -13,7 +13,8 @@ import deixis
 from deixis.cli.main import main
 from deixis.errors import BadFileError, DeixisError
 from deixis.models.checkpoint import CONFIG, WEIGHTS
-from deixis.models.files import digest, read_json, write_json
+from deixis.models.files import digest, write_json
+from deixis.reading.plain import read_json_object
 from deixis.training.average import average
 
 PHOTO = Path(__file__).parents[2] / "examples" / "photos" / "coffee.jpg"
@@ -32,7 +33,7 @@ def change(folder: Path, how: object) -> None:
     assert callable(how)
     weights = {name: how(value) for name, value in load_file(folder / WEIGHTS).items()}
     save_file(weights, folder / WEIGHTS)
-    data = read_json(folder / CONFIG)
+    data = read_json_object(folder / CONFIG)
     data["files"][WEIGHTS] = digest(folder / WEIGHTS)
     write_json(folder / CONFIG, data)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import pytest
 
@@ -14,6 +15,26 @@ def test_step_cuts_every_so_many_epochs() -> None:
     schedule = Schedule(ScheduleRecipe("step", every=3, factor=0.8), lr=5e-4, total=1000)  # GVD and POS-SCAN
     rates = [schedule.rate(epoch=epoch, step=epoch * 10) for epoch in range(7)]
     assert rates == pytest.approx([5e-4] * 3 + [4e-4] * 3 + [3.2e-4])
+
+
+def test_milestones_cut_after_steps() -> None:
+    schedule = Schedule(ScheduleRecipe("milestones", at=(32_000, 40_000), factor=0.1), lr=1e-3, total=80_000)  # ReIR
+    rates = [schedule.rate(epoch=0, step=step) for step in (0, 31_999, 32_000, 39_999, 40_000, 79_999)]
+    assert rates == pytest.approx([1e-3, 1e-3, 1e-4, 1e-4, 1e-5, 1e-5])
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ({"kind": "milestones"}, "goes with kind milestones"),
+        ({"kind": "step", "at": (3,)}, "goes with kind milestones"),
+        ({"kind": "milestones", "at": (40, 32)}, "growing"),
+        ({"kind": "milestones", "at": (0,)}, "growing"),
+    ],
+)
+def test_wrong_milestones_are_refused(options: Any, problem: str) -> None:
+    with pytest.raises(ValueError, match=problem):
+        ScheduleRecipe(**options)
 
 
 def test_plateau_waits_for_patience_and_stops_at_the_floor() -> None:

@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 
 from deixis.answering.segments import Segment, choose_segments, read_segments
+from deixis.answering.shots import find_cuts
 from deixis.answering.tracks import Candidates, follow
 from deixis.captioning.answer import point, priors, sentence_text
 from deixis.captioning.model.captioner import Captioner
@@ -86,7 +87,7 @@ def caption_clip(
         model: Captions and points.
         clip: A file that PyAV can decode. Only what is looked at is decoded.
         segments: Starts and ends in seconds, or a file with them (:func:`deixis.answering.segments.read_segments`).
-        every: Cut the clip every so many seconds instead.
+        every: Cut the clip every so many seconds instead; a segment cut by the clock ends where its shot does.
         name: What the captions call the clip; its path by default.
         options: How to caption; single options may also be given by name, such as ``beam=1``.
 
@@ -97,7 +98,8 @@ def caption_clip(
     facts = read_clip(clip)
     if isinstance(segments, str | Path):
         segments = read_segments(segments, clip)
-    wanted = choose_segments(facts.duration, segments, every, clip=str(clip))
+    cuts = find_cuts(clip) if segments is None else []
+    wanted = choose_segments(facts.duration, segments, every, cuts=cuts, clip=str(clip))
     return list(caption_segments(model, facts, wanted, name=name, options=_options(options, changes)))
 
 
@@ -207,7 +209,8 @@ def _say(model: Deixis, frames: Sequence[Regions], options: ClipOptions) -> tupl
     assert isinstance(loaded.model, Captioner)
     reading = options.reading or ("together" if learned_from_clips(loaded) else "apart")
     seen = [join_frames(frames)] if reading == "together" else list(frames)
-    batch = pad_regions(seen, max_regions=loaded.config.recipe.data.regions).to(model.device)
+    data = loaded.config.recipe.data
+    batch = pad_regions(seen, max_regions=data.regions, whole=data.whole_image).to(model.device)
     with torch.inference_mode():
         words, score, attention = agreed_sentence(loaded.model, batch, fluent_search(loaded.vocabulary, options.beam))
     weights = (attention * priors(batch, model.card.pointing)[None, :, None]).cpu()  # (K, B, T, N)

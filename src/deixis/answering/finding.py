@@ -29,10 +29,9 @@ class FindsPhrases(ABC):
     def words(self) -> Vocabulary:
         """The words that phrases are read with."""
 
-    @property
     @abstractmethod
-    def _judge_regions(self) -> int:
-        """How many regions the grounder looks at."""
+    def _judged(self, regions: Regions) -> Regions:
+        """Return the regions that the grounder looks at."""
 
     @abstractmethod
     def _seen(self, images: Sequence[Seen]) -> list[Regions]:
@@ -90,7 +89,7 @@ class FindsPhrases(ABC):
         self, image: Seen, sentences: Sequence[Sentence], *, name: str | None = None
     ) -> list[GroundedPhrases]:
         """Find the phrases of sentences that are parsed already (``deixis.text.rules.chunker``), in few passes."""
-        seen = self._seen([image])[0].top(self._judge_regions)
+        seen = self._judged(self._seen([image])[0])
         together = getattr(self._judge, "ground_all", None)
         with torch.inference_mode():
             answers: Sequence[GroundedPhrases] = (

@@ -1,14 +1,17 @@
-"""Draft boxes for the captions of a whole dataset: phrases of its own where it has them, else its noun phrases."""
+"""Draft boxes for many photos: of the phrases that somebody names, or of what their captions say.
+
+Captions give phrases of their own where they have them, else their noun phrases.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from deixis.answering.load import Deixis
 from deixis.answering.resumable_lines import AnswerLines
-from deixis.answering.work import Asked, FindSentences, Place, answer_photos
+from deixis.answering.work import Asked, FindPhrases, FindSentences, Place, answer_photos
 from deixis.data.dataset import Dataset
 from deixis.errors import DeixisError
 from deixis.text.rules.chunker import chunk
@@ -66,6 +69,58 @@ def draft_labels(
         yield passed + found.photos
         passed = 0
     yield passed
+
+
+def draft_phrases(
+    model: Deixis,
+    photos: Mapping[str, Path],
+    phrases: Sequence[str],
+    drafts: AnswerLines[GroundedPhrases],
+    failed: Failed,
+    *,
+    boxes: int = 1,
+    place: Place | None = None,
+    source: tuple[str, str | None] = ("lite", None),
+) -> Iterator[int]:
+    """Look for the same phrases in photos without captions; yields how many photos were just dealt with.
+
+    A phrase is its own label: who asks for a "red car" wants a class of that name.
+
+    Args:
+        model: Finds them.
+        photos: Files by what the labels call them.
+        phrases: What to look for.
+        drafts: What is done already; photos that were asked for other phrases are asked again.
+        failed: Told which photos cannot be read.
+        boxes: At most so many boxes of a phrase.
+        place: Where; this process if None.
+        source: What other processes load, see :func:`deixis.answering.work.answer_photos`.
+    """
+    waiting = [
+        Asked(image, path, None)
+        for image, path in photos.items()
+        if (done := drafts.answers.get(f"{image}\nNone")) is None
+        or [phrase.text for phrase in done.phrases] != list(phrases)
+    ]
+    yield len(photos) - len(waiting)
+    for found in answer_photos(model, waiting, FindPhrases(tuple(phrases), boxes), place or Place(), source=source):
+        for name, reason in found.failed:
+            failed(name, DeixisError(reason))
+        labelled = [
+            replace(answer, phrases=tuple(replace(phrase, label=phrase.text) for phrase in answer.phrases))
+            for answer in found.answers
+        ]
+        drafts.add(labelled)
+        yield found.photos
+
+
+def read_phrases(text: str) -> list[str]:
+    """Return the phrases of a list: one a line, or between commas; what comes twice counts once."""
+    found = [" ".join(part.split()) for line in text.splitlines() for part in line.split(",")]
+    phrases = list(dict.fromkeys(part for part in found if part and not part.startswith("#")))
+    if not phrases:
+        raise DeixisError('there is no phrase to look for: give some, such as --phrases "dog, red car"')
+    return phrases
 
 
 def groundable(caption: Sentence, vocabulary: Vocabulary) -> Sentence:

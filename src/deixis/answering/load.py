@@ -208,7 +208,8 @@ class Deixis(FindsPhrases):
         weights, voted = generated.attention[:, 0, 0], generated.voted[:, 0, 0].unsqueeze(-1)  # (K, T, N), (K, T, 1)
         mean = (weights * voted).sum(0) / voted.sum(0).clamp(min=1)
         attention = mean[: len(caption.words)].float().cpu().numpy()
-        return Look(caption, seen[0].top(self.captioner.config.recipe.data.regions), attention)
+        data = self.captioner.config.recipe.data
+        return Look(caption, seen[0].top(data.regions, whole=data.whole_image), attention)
 
     def checked(self, caption: GroundedCaption, image: Seen) -> GroundedCaption:
         """Ask the grounder whether each thing that a caption names is on a photo; boxes stay as they are."""
@@ -263,11 +264,13 @@ class Deixis(FindsPhrases):
             raise DeixisError(f"beam should be at least 1, got {beam}")
         kind: Literal["greedy", "beam"] = "greedy" if beam == 1 else "beam"
         strategy = replace(self._fluent, kind=kind, width=beam)
-        batch = pad_regions(seen, names, max_regions=loaded.config.recipe.data.regions).to(self.device)
+        data, judge = loaded.config.recipe.data, self._judge_part.config.recipe.data
+        batch = pad_regions(seen, names, max_regions=data.regions, whole=data.whole_image).to(self.device)
         generated = loaded.model.generate(batch, strategy)
         chooser = self.chooser
         if chooser is not None and beam > 1:
-            generated = chooser(generated, pad_regions(seen, names, max_regions=self._judge_regions).to(self.device))
+            looked = pad_regions(seen, names, max_regions=judge.regions, whole=judge.whole_image)
+            generated = chooser(generated, looked.to(self.device))
         return generated, batch
 
     def _answers(self, generated: Generated, batch: RegionBatch, rank: int = 0) -> list[GroundedCaption]:
@@ -287,7 +290,7 @@ class Deixis(FindsPhrases):
             self.require_grounder()
         if method == "attention" and not check:
             return caption
-        regions = regions.top(self._judge_regions)
+        regions = self._judged(regions)
         if method == "grounder":
             caption = reground(caption, regions, self._judge, self.words)
         if check:
@@ -316,9 +319,10 @@ class Deixis(FindsPhrases):
         """The words that phrases are read with."""
         return self._judge_part.vocabulary
 
-    @property
-    def _judge_regions(self) -> int:
-        return self._judge_part.config.recipe.data.regions
+    def _judged(self, regions: Regions) -> Regions:
+        """Return the regions that phrases are looked for in."""
+        data = self._judge_part.config.recipe.data
+        return regions.top(data.regions, whole=data.whole_image)
 
 
 def _require_device(device: str) -> None:

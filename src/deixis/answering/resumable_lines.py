@@ -10,6 +10,7 @@ from typing import Any, Generic, Protocol, Self, TypeVar
 from deixis.atomic import cannot_write
 from deixis.errors import BadFileError, DeixisError
 from deixis.locks import Lock
+from deixis.reading.plain import parse_json
 from deixis.types import GroundedCaption
 
 
@@ -135,6 +136,6 @@ def _whole_lines(path: Path) -> bytes:
 
 def _read(line: bytes, read: Callable[[Mapping[str, Any]], A], where: str) -> A:
     try:
-        return read(json.loads(line))
-    except (ValueError, BadFileError) as error:
+        return read(parse_json(line, where))
+    except BadFileError as error:
         raise BadFileError(f"{where} is no answer of ours: {error}: choose another file with -o") from error

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import math
 import re
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from deixis.errors import BadFileError, DeixisError
+from deixis.reading.files import read_text
+from deixis.reading.plain import parse_json
 
 Segment = tuple[float, float]
 
@@ -19,6 +21,8 @@ LENGTH = 5.0
 """Seconds of a segment where nobody says."""
 ALONE = 10.0
 """A clip up to so many seconds is one segment where nobody says."""
+SHORTEST = 0.5
+"""Seconds; a shorter shot is a flash, or no shot at all."""
 MOST = 2_000
 """Segments of one clip; more is taken for a mistake."""
 LARGEST_FILE = 16 * 2**20
@@ -27,7 +31,12 @@ _CLOCK = re.compile(r"(?:(?:(\d+):)?(\d+):)?(\d+(?:\.\d*)?|\.\d+)\s*s?", re.ASCI
 
 
 def choose_segments(
-    duration: float, segments: Sequence[Segment] | None = None, every: float | None = None, *, clip: str = "the clip"
+    duration: float,
+    segments: Sequence[Segment] | None = None,
+    every: float | None = None,
+    *,
+    cuts: Sequence[float] = (),
+    clip: str = "the clip",
 ) -> list[Segment]:
     """Return the segments of a clip in order of time, each inside it.
 
@@ -37,12 +46,15 @@ def choose_segments(
             reaches beyond the end of the clip is cut there; one that begins there is an error.
         every: Cut the clip into equal stretches of about so many seconds: a rest of less than half belongs to the
             last one.
+        cuts: Seconds at which a new shot begins: no stretch that is cut by the clock reaches over one.
         clip: What errors call it.
 
-    Without ``segments`` and ``every``, a clip up to 10 s is one segment, and a longer one is cut every 5 s.
+    Without ``segments`` and ``every``, a shot up to 10 s is one segment, and a longer one is cut every 5 s.
 
     >>> choose_segments(12.0, every=5)
     [(0.0, 5.0), (5.0, 12.0)]
+    >>> choose_segments(12.0, every=5, cuts=[4.0])
+    [(0.0, 4.0), (4.0, 9.0), (9.0, 12.0)]
     """
     if segments is not None and every is not None:
         raise DeixisError("give segments, or cut every so many seconds, not both")
@@ -52,14 +64,33 @@ def choose_segments(
         if len(segments) > MOST:
             raise DeixisError(f"{len(segments):,} segments are too many for {clip}: at most {MOST:,}")
         return list(dict.fromkeys(sorted(_inside(segment, duration, clip) for segment in segments)))
-    if every is None:
-        every = LENGTH if duration > ALONE else duration
-    if not (math.isfinite(every) and every > 0):
+    if every is not None and not (math.isfinite(every) and every > 0):
         raise DeixisError(f"a clip is cut every so many seconds, more than 0, not every {every:g}")
-    count = max(1, math.floor(duration / every + 0.5))
-    if count > MOST:
-        raise DeixisError(f"cut every {every:g} s, {clip} has {count:,} segments: at most {MOST:,}")
-    return [(at * every, duration if at == count - 1 else (at + 1) * every) for at in range(count)]
+    parts = [(start, end, _stretches(end - start, every)) for start, end in shots(duration, cuts)]
+    number = sum(count for _, _, (count, _) in parts)
+    if number > MOST:
+        raise DeixisError(f"cut every {every or LENGTH:g} s, {clip} has {number:,} segments: at most {MOST:,}")
+    return [
+        (start + at * length, end if at == count - 1 else start + (at + 1) * length)
+        for start, end, (count, length) in parts
+        for at in range(count)
+    ]
+
+
+def shots(duration: float, cuts: Sequence[float]) -> list[Segment]:
+    """Return the stretches between cuts; one of less than half a second belongs to the one after it."""
+    edges = [0.0]
+    for cut in sorted(cuts):
+        if cut - edges[-1] >= SHORTEST and duration - cut >= SHORTEST:
+            edges.append(float(cut))
+    return list(pairwise([*edges, duration]))
+
+
+def _stretches(length: float, every: float | None) -> tuple[int, float]:
+    """How many stretches a shot is cut into, and the length of all but the last."""
+    if every is None:
+        every = LENGTH if length > ALONE else length
+    return max(1, math.floor(length / every + 0.5)), every
 
 
 def _inside(segment: Segment, duration: float, clip: str) -> Segment:
@@ -92,18 +123,9 @@ def read_segments(path: str | Path, clip: str | Path) -> list[Segment]:
     end are the first two columns, or those with these names; commas, tabs or semicolons between them.
     """
     path = Path(path)
-    try:
-        if path.stat().st_size > LARGEST_FILE:
-            raise BadFileError(f"{path} is too large for a list of segments: over {LARGEST_FILE // 2**20} MB")
-        text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise BadFileError(f"the segments in {path} cannot be read: {error}") from error
+    text = read_text(path, limit=LARGEST_FILE)
     if text.lstrip()[:1] in ("{", "["):
-        try:
-            data = json.loads(text)
-        except (ValueError, RecursionError) as error:
-            raise BadFileError(f"{path} is damaged JSON: {error}") from error
-        return _of_json(data, Path(clip).stem, path)
+        return _of_json(parse_json(text, str(path)), Path(clip).stem, path)
     return _of_table(text, path)
 
 

@@ -90,6 +90,22 @@ class FindSentences:
         return found
 
 
+@dataclass(frozen=True, slots=True)
+class FindPhrases:
+    """The same phrases in every photo."""
+
+    phrases: tuple[str, ...]
+    boxes: int = 1
+
+    def __call__(self, model: Deixis, photos: list[tuple[str, Any]], questions: list[None]) -> list[GroundedPhrases]:
+        """Find the regions of photos together, then the phrases in each."""
+        seen = model.regions([pixels for _, pixels in photos])
+        return [
+            model.ground(regions, self.phrases, name=name, boxes=self.boxes)
+            for (name, _), regions in zip(photos, seen, strict=True)
+        ]
+
+
 class Answerer(Generic[Q, A]):
     """A worker: a model, and what to ask it."""
 

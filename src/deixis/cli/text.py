@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 from collections.abc import Iterator
 from enum import StrEnum
@@ -17,6 +16,7 @@ from rich.text import Text
 
 from deixis.errors import BadFileError, DeixisError
 from deixis.locks import only_writer
+from deixis.reading.files import read_lines
 
 if TYPE_CHECKING:
     from deixis.types import Sentence
@@ -196,15 +196,9 @@ def _lines(path: Path) -> Iterator[Sentence]:
     from deixis.text.tokens import tokenise
     from deixis.types import Sentence
 
-    open_text = gzip.open if path.name.endswith(".gz") else open
-    try:
-        with open_text(path, "rt", encoding="utf-8") as file:
-            for line in file:
-                text = " ".join(line.split())
-                if text:
-                    yield Sentence(text, tokenise(text))
-    except (OSError, EOFError, UnicodeDecodeError) as error:
-        raise BadFileError(f"{path} cannot be read as text: {error}") from None
+    for line in read_lines(path):
+        text = " ".join(line.split())
+        yield Sentence(text, tokenise(text))
 
 
 def _progress() -> Progress:

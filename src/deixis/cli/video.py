@@ -52,12 +52,14 @@ def video(
 ) -> None:
     """Caption a clip: a sentence for each segment, and in every sampled frame the box of each thing it names.
 
-    Without --segments and --every, a clip up to 10 s is one segment and a longer one is cut every 5 s.
+    Without --segments and --every, a shot up to 10 s is one segment and a longer one is cut every 5 s. No
+    segment that the clock cuts reaches over a hard cut.
     """
     from deixis.answering.clips import ClipOptions, caption_segments
     from deixis.answering.load import load
     from deixis.answering.resumable_lines import AnswerLines, require_checked
     from deixis.answering.segments import choose_segments, parse_seconds, read_segments
+    from deixis.answering.shots import find_cuts
     from deixis.cli.outputs import check_output
     from deixis.cli.show import answer_console, counted
     from deixis.types import GroundedCaption
@@ -68,7 +70,9 @@ def video(
     _check_mp4(mp4, clip)
     facts = read_clip(clip)
     given = None if segments is None else read_segments(segments, clip)
-    wanted = choose_segments(facts.duration, given, None if every is None else parse_seconds(every), clip=str(clip))
+    length = None if every is None else parse_seconds(every)
+    cuts = find_cuts(clip) if given is None else []
+    wanted = choose_segments(facts.duration, given, length, cuts=cuts, clip=str(clip))
     reading: Reading | None = None if together is None else "together" if together else "apart"
     options = ClipOptions(frames, beam, check, cast("Method | None", method), smooth, reading)
     loaded = load(model, grounder=grounder, device=device)

@@ -17,9 +17,10 @@ from typing import Any
 
 from deixis.data.boxes import usable_box
 from deixis.data.dataset import BadExampleError, Dataset
-from deixis.data.files import EMPTY_CAPTION, UNKNOWN_ID, expect_list, expect_object, first_folder, read_json
+from deixis.data.files import EMPTY_CAPTION, UNKNOWN_ID, first_folder
 from deixis.data.images_of import annotated_size
 from deixis.errors import BadFileError
+from deixis.reading.plain import expect_list, expect_object, read_json
 from deixis.types.example import ClipSegment, Example, LabelledBox
 from deixis.types.sentence import Box, Phrase, Sentence, Token
 from deixis.video import CLIP_SUFFIXES, read_clip

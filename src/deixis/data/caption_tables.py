@@ -15,10 +15,11 @@ from pathlib import Path
 from typing import Any
 
 from deixis.data.dataset import Problems
-from deixis.data.files import parse_json, read_text
 from deixis.data.records import BROKEN_RECORD, CAPTION_KEYS
 from deixis.errors import BadFileError
 from deixis.images import IMAGE_SUFFIXES
+from deixis.reading.files import read_text
+from deixis.reading.plain import parse_json
 
 TABLES = (".csv", ".tsv", ".txt")
 JSONS = (".json", ".jsonl")

@@ -7,9 +7,10 @@ from functools import cached_property
 from pathlib import Path
 
 from deixis.data.dataset import BadExampleError, Dataset
-from deixis.data.files import EMPTY_CAPTION, UNKNOWN_ID, read_text
+from deixis.data.files import EMPTY_CAPTION, UNKNOWN_ID
 from deixis.data.flickr30k_entities import BROKEN_SENTENCE, unmark
 from deixis.data.sentences import sentence_with_phrases
+from deixis.reading.files import read_text
 from deixis.types.example import Example, ImageFile
 from deixis.types.sentence import Phrase, Sentence
 

@@ -16,11 +16,12 @@ from typing import Any
 
 from deixis.data.boxes import usable_box
 from deixis.data.dataset import BadExampleError, Dataset
-from deixis.data.files import DUPLICATE_ID, EMPTY_CAPTION, UNKNOWN_ID, expect_list, expect_object, read_json
+from deixis.data.files import DUPLICATE_ID, EMPTY_CAPTION, UNKNOWN_ID
 from deixis.data.images_of import ImageFinder, annotated_size
 from deixis.data.karpathy import karpathy_splits
 from deixis.data.sentences import plain_sentence
 from deixis.errors import BadFileError
+from deixis.reading.plain import expect_list, expect_object, read_json
 from deixis.types.example import Example, LabelledBox
 
 BROKEN_ANNOTATION = "broken annotation"

@@ -6,8 +6,8 @@ punctuation; phrases, which the readers give as token spans, become spans of wor
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
@@ -18,7 +18,7 @@ from deixis.regions.store.reader import RegionStore
 from deixis.text.relations import RelationVocabulary
 from deixis.text.tokens import normal_word
 from deixis.text.vocabulary import ADJECTIVE_TAGS, NOUN_TAGS, VERB_TAGS, Vocabulary
-from deixis.types import Box, Example, Phrase, Sentence
+from deixis.types import Box, Example, Phrase, Regions, Sentence
 
 Labeller = Callable[[Sentence, Phrase], int]
 """Gives the object class of a phrase, -1 for none."""
@@ -141,6 +141,11 @@ class CaptionEncoder:
         )
 
 
+def sizes_of(examples: Iterable[Example]) -> dict[str, tuple[int, int]]:
+    """Return the sizes in whose pixels the boxes of examples are given, for :class:`RegionSource`."""
+    return {example.id: example.size for example in examples if example.size is not None}
+
+
 def encode_example(example: Example, encoder: CaptionEncoder) -> EncodedExample:
     """Encode all captions of an image."""
     return EncodedExample(
@@ -157,6 +162,11 @@ class RegionSource:
     stores: tuple[RegionStore, ...]
     max_regions: int | None = None
     fields: tuple[str, ...] | None = None
+    whole: bool = True
+    """Whether the whole frame is a region too."""
+    sizes: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    """The size in whose pixels people drew the boxes of an image. Regions come in these pixels, so that everything that
+    compares them with human boxes (targets, attention accuracy, evaluation, calibration) compares like with like."""
 
     def __post_init__(self) -> None:
         for store in self.stores[1:]:
@@ -187,7 +197,17 @@ class RegionSource:
         return RegionBatch(tuple(images), **{name: _join([p[name] for p in parts])[back] for name in parts[0]})
 
     def _read(self, store: RegionStore, images: Sequence[str]) -> dict[str, Tensor]:
-        return store.batch(images, self.fields, max_regions=self.max_regions)
+        return store.batch(images, self.fields, max_regions=self.max_regions, whole=self.whole, sizes=self.sizes)
+
+    def get(self, image: str) -> Regions:
+        """Return the regions of one image as a model is asked about them."""
+        store = next((store for store in self.stores if image in store), self.stores[0])
+        regions = store.get(image, self.fields, size=self.sizes.get(image))
+        return (
+            regions
+            if self.max_regions is None and self.whole
+            else regions.top(len(regions) if self.max_regions is None else self.max_regions, whole=self.whole)
+        )
 
 
 def _join(parts: Sequence[Tensor]) -> Tensor:

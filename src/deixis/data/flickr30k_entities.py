@@ -13,22 +13,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from deixis.data.boxes import usable_box
 from deixis.data.dataset import BadExampleError, Dataset
-from deixis.data.files import (
-    EMPTY_CAPTION,
-    MISSING_IMAGE,
-    UNKNOWN_ID,
-    ImageFolder,
-    first_folder,
-    id_list,
-    read_text,
-)
+from deixis.data.files import EMPTY_CAPTION, MISSING_IMAGE, UNKNOWN_ID, ImageFolder, first_folder, id_list
 from deixis.data.images_of import file_size
 from deixis.data.karpathy import karpathy_splits
 from deixis.data.sentences import sentence_with_phrases
 from deixis.errors import BadFileError
+from deixis.reading.files import read_text
 from deixis.types.example import Example, ImageFile, LabelledBox
 from deixis.types.sentence import Box, Phrase, Sentence
 
@@ -39,7 +33,11 @@ EMPTY_PHRASE = "phrase without words"
 
 IMAGE_FOLDERS = ("images", "flickr30k-images", "flickr30k_images", "Images")
 _MAX_FILE = 16 * 2**20
-_MARK = re.compile(r"\[/EN#(?P<chain>[^\s/\[\]]+)(?P<types>(?:/[^\s/\[\]]+)*)\s+(?P<words>[^\[\]]*)\]")
+# Every part begins with what the one before it cannot hold, so that no text is tried twice: a mark that never ends
+# costs its length, not the square of it.
+_MARK = re.compile(r"\[/EN#(?P<chain>[^\s/\[\]]++)(?P<types>(?:/[^\s/\[\]]++)*+)\s(?P<words>[^\[\]]*+)\]")
+_MAX_DEPTH = 100
+_CHUNK = 2**16
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,7 +192,7 @@ def read_annotation(path: Path) -> Annotation:
         if "<!DOCTYPE" in text or "<!ENTITY" in text:
             raise BadFileError(f"{path} declares a document type or an entity: annotations need neither")
         try:
-            root = ET.fromstring(text)
+            root = _parsed(text, path)
         except ET.ParseError as error:
             line, column = error.position
             raise BadFileError(
@@ -205,6 +203,24 @@ def read_annotation(path: Path) -> Annotation:
         return _annotation(root, path)
     except BadFileError as error:
         raise BadExampleError(BROKEN_XML, str(error)) from error
+
+
+def _parsed(text: str, path: Path) -> ET.Element:
+    """Parse XML, but not deeper than annotations are: a tree of millions of levels costs gigabytes."""
+    depth = 0
+    parser: Any = ET.XMLPullParser(("start", "end"))
+    root: ET.Element | None = None
+    for at in range(0, len(text), _CHUNK):
+        parser.feed(text[at : at + _CHUNK])
+        for event, element in parser.read_events():
+            root = element if root is None else root
+            depth += 1 if event == "start" else -1
+            if depth > _MAX_DEPTH:
+                raise BadFileError(f"{path} is nested more than {_MAX_DEPTH} deep: annotations are not")
+    parser.close()
+    if root is None:
+        raise ValueError("it has no element")
+    return root
 
 
 def _annotation(root: ET.Element, path: Path) -> Annotation:

@@ -15,10 +15,12 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from deixis.data.dataset import BadExampleError, Dataset
-from deixis.data.files import DUPLICATE_ID, MISSING_IMAGE, UNKNOWN_ID, parse_json, read_text
+from deixis.data.files import DUPLICATE_ID, MISSING_IMAGE, UNKNOWN_ID
 from deixis.data.images_of import annotated_size, file_size
 from deixis.data.records import BROKEN_RECORD, read_record
 from deixis.errors import BadFileError
+from deixis.reading.files import read_text
+from deixis.reading.plain import parse_json
 from deixis.types.example import Example, ImageFile, LabelledBox
 from deixis.types.sentence import Sentence
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from deixis.data.files import expect_list, expect_object, expect_text, read_json, read_text
+from deixis.reading.files import read_text
+from deixis.reading.plain import expect_list, expect_object, expect_text, read_json
 
 _LISTS = ("train", "restval", "val", "test")
 

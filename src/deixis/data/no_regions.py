@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +33,8 @@ class NoRegions(RegionStore):
         fields: Iterable[str] | None = None,
         *,
         max_regions: int | None = None,
+        whole: bool = True,
+        sizes: Mapping[str, tuple[int, int]] | None = None,
         dtype: torch.dtype = torch.float32,
     ) -> dict[str, Tensor]:
         """Return the same keys as any store, with no region in any row."""

@@ -16,19 +16,23 @@ PER_FRAME = ("global_features", "feature_map")
 
 
 def pad_regions(
-    regions: Sequence[Regions], ids: Sequence[str] | None = None, *, max_regions: int | None = None
+    regions: Sequence[Regions],
+    ids: Sequence[str] | None = None,
+    *,
+    max_regions: int | None = None,
+    whole: bool = True,
 ) -> RegionBatch:
     """Return regions of several images as one batch: float32, padded with zeros, the mask True for what is real.
 
-    With ``max_regions`` the best so many of each frame and its whole-frame region are kept. All must come from one
-    extractor: features of two fingerprints do not mean the same.
+    With ``max_regions`` the best so many of each frame are kept, and its whole-frame region if ``whole``. All must come
+    from one extractor: features of two fingerprints do not mean the same.
     """
     if not regions:
         raise DeixisError("no regions to put into a batch")
     marks = {one.fingerprint for one in regions}
     if len(marks) > 1:
         raise DeixisError(f"regions of different extractors cannot share a batch: {', '.join(sorted(marks))}")
-    kept = [one if max_regions is None else one.top(max_regions) for one in regions]
+    kept = [one if max_regions is None else one.top(max_regions, whole=whole) for one in regions]
     count = max(len(one) for one in kept)
     real = torch.tensor([len(one) for one in kept])
     more: dict[str, Tensor] = {}

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from deixis.data.collate import Labeller
-from deixis.data.files import read_text
 from deixis.data.locations import find
 from deixis.errors import BadFileError
+from deixis.reading.files import read_text
 from deixis.text.parse import corpus_cache, parse_sentences
 from deixis.text.vocabulary import Vocabulary
 from deixis.types import Example, Phrase, Sentence

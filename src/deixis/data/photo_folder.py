@@ -14,11 +14,12 @@ from typing import Any
 
 from deixis.data.caption_tables import JSONS, TABLES, read_captions
 from deixis.data.dataset import BadExampleError, Dataset
-from deixis.data.files import DUPLICATE_ID, MISSING_IMAGE, UNKNOWN_ID, read_text
+from deixis.data.files import DUPLICATE_ID, MISSING_IMAGE, UNKNOWN_ID
 from deixis.data.images_of import file_size
 from deixis.data.records import read_record
 from deixis.errors import BadFileError
 from deixis.images import IMAGE_SUFFIXES
+from deixis.reading.files import read_text
 from deixis.types.example import Example, ImageFile
 from deixis.types.sentence import Sentence
 

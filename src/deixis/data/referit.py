@@ -20,10 +20,12 @@ from typing import Any
 
 from deixis.data.boxes import usable_box
 from deixis.data.dataset import BadExampleError, Dataset
-from deixis.data.files import EMPTY_CAPTION, UNKNOWN_ID, expect_list, expect_object, id_list, read_json, read_text
+from deixis.data.files import EMPTY_CAPTION, UNKNOWN_ID, id_list
 from deixis.data.images_of import ImageFinder, annotated_size
 from deixis.data.sentences import sentence_with_phrases
 from deixis.errors import BadFileError
+from deixis.reading.files import read_text
+from deixis.reading.plain import expect_list, expect_object, read_json
 from deixis.types.example import Example, LabelledBox
 from deixis.types.sentence import Phrase
 

@@ -14,12 +14,13 @@ from functools import cached_property, partial
 from pathlib import Path, PurePosixPath
 
 from deixis.data.dataset import BadExampleError, Dataset
-from deixis.data.files import DUPLICATE_ID, MISSING_IMAGE, UNKNOWN_ID, parse_json
+from deixis.data.files import DUPLICATE_ID, MISSING_IMAGE, UNKNOWN_ID
 from deixis.data.images_of import BROKEN_IMAGE, annotated_size
 from deixis.data.random_splits import drawn_split
 from deixis.data.records import BROKEN_RECORD, read_record
 from deixis.errors import BadFileError
 from deixis.images import IMAGE_SUFFIXES, MAX_BYTES, image_size
+from deixis.reading.plain import parse_json
 from deixis.types.example import Example, ImageFile
 
 BROKEN_SHARD = "broken shard"

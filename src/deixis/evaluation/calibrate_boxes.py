@@ -16,7 +16,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from deixis.data.collate import CaptionEncoder, EncodedExample, RegionSource, collate, encode_example
+from deixis.data.collate import CaptionEncoder, EncodedCaption, EncodedExample, RegionSource, collate, encode_example
+from deixis.data.parses import with_parses
 from deixis.data.sampler import split
 from deixis.errors import BadFileError, DeixisError
 from deixis.geometry import iou
@@ -36,6 +37,7 @@ from deixis.grounding.calibration import (
 from deixis.metrics.plots import curve
 from deixis.metrics.report import Breakdown, Section
 from deixis.models.names import find_model
+from deixis.text.relations import RelationVocabulary
 from deixis.text.rules.chunker import chunk
 from deixis.text.vocabulary import Vocabulary, is_groundable
 from deixis.types import Example, Sentence
@@ -73,7 +75,8 @@ def judge_phrases(
     device: torch.device | str = "cpu",
 ) -> Judged:
     """Ask for the phrases of every photo's captions; ``swapped``, for those of the photo half the split away."""
-    encoder = CaptionEncoder(vocabulary, LONGEST_SENTENCE, supervision=True)
+    # relations take part as they do in answers: whom they join counts there, not which predicate they have
+    encoder = CaptionEncoder(vocabulary, LONGEST_SENTENCE, RelationVocabulary(()), supervision=True)
     encoded = [encode_example(example, encoder) for example in examples]
     asked = [_of_another(encoded, at) if swapped else example for at, example in enumerate(encoded)]
     found: list[tuple[Numbers, NDArray[np.int64], Flags, Flags]] = []
@@ -195,6 +198,8 @@ def judged(work: Evaluation) -> tuple[WordGrounder, Judged, Judged]:
     words, examples = work.loaded.vocabulary, work.examples
     if not any(caption.phrases for example in examples for caption in example.captions):
         examples = tuple(with_noun_phrases(example, words) for example in examples)
+    elif model.reads_relations:
+        examples = tuple(with_parses(examples))
     own, other = (
         judge_phrases(model, words, examples, work.source, swapped=swapped, device=work.options.device)
         for swapped in (False, True)
@@ -233,14 +238,16 @@ def _of_another(encoded: Sequence[EncodedExample], at: int) -> EncodedExample:
     """Return this photo with the captions of another, without the phrases whose head word its own captions say."""
     mine, theirs = encoded[at], encoded[(at + len(encoded) // 2) % len(encoded)]
     said = {word for caption in mine.captions for word in caption.words}
-    kept = tuple(
-        replace(
-            caption,
-            phrases=tuple(
-                replace(p, boxes=(), frames=()) for p in caption.phrases if caption.words[p.head] not in said
-            ),
-            relations=(),
-        )
-        for caption in theirs.captions
-    )
+    kept = tuple(_unsaid(caption, said) for caption in theirs.captions)
     return EncodedExample(mine.id, kept, theirs.references) if mine is not theirs else replace(mine, captions=())
+
+
+def _unsaid(caption: EncodedCaption, said: set[int]) -> EncodedCaption:
+    """Return a caption with the phrases whose head word is not said, and the relations between those."""
+    kept = [at for at, phrase in enumerate(caption.phrases) if caption.words[phrase.head] not in said]
+    row = {at: number for number, at in enumerate(kept)}
+    return replace(
+        caption,
+        phrases=tuple(replace(caption.phrases[at], boxes=(), frames=()) for at in kept),
+        relations=tuple((row[a], predicate, row[b]) for a, predicate, b in caption.relations if {a, b} <= row.keys()),
+    )

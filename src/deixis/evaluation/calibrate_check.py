@@ -41,10 +41,10 @@ def judge_captions(model: Deixis, work: Evaluation) -> JudgedWords:
     if grounder is None:
         raise DeixisError(f"{model.name} has no grounder to check captions with: name one")
     judge, source = grounder.grounder(), with_model(work, grounder).source
-    most, examples = grounder.config.recipe.data.regions, {example.id: example for example in work.examples}
+    examples = {example.id: example for example in work.examples}
     rows: list[tuple[float, bool, int]] = []
     for number, caption in enumerate(work.captions):
-        regions = source.stores[0].get(caption.image, source.fields).top(most)
+        regions = source.get(caption.image)
         named = named_in(examples[caption.image], grounder.vocabulary)
         rows += [(*row, number) for row in judged_words(judge, grounder.vocabulary, caption, regions, named)]
     table = np.array(rows, dtype=np.float64).reshape(-1, 3)

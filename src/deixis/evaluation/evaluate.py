@@ -7,42 +7,38 @@ sections there. Regions come from a store, or are found with the model's own ext
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypedDict
 
-import torch
-
-from deixis.captioning.answer import Pointing, grounded_captions, point, priors
+from deixis.captioning.answer import Pointing, grounded_captions
 from deixis.captioning.model.captioner import Captioner
 from deixis.captioning.model.distributed_attention import DistributedAttention
 from deixis.captioning.search.strategy import Generated, Strategy
-from deixis.data.collate import CaptionEncoder, RegionSource, collate, encode_example
+from deixis.data.collate import RegionSource, sizes_of
 from deixis.data.dataset import Dataset
 from deixis.data.locations import find
 from deixis.data.open import open_dataset
 from deixis.data.region_cache import regions_of
 from deixis.errors import BadFileError, DeixisError, MissingExtraError
+from deixis.evaluation.reference_attention import look_at_references
 from deixis.evaluation.retrieval import measure_retrieval
 from deixis.grounding.base import WordGrounder
 from deixis.metrics.captions.java import find_java, jar_folder
 from deixis.metrics.captions.scores import score_captions
 from deixis.metrics.grounding.attention_accuracy import score_attention
 from deixis.metrics.grounding.dataset_words import DatasetWords, words_of_caption, words_of_examples
-from deixis.metrics.grounding.object_words import AnnotatedAttention, GroundedItem, PredictedWord, ReferenceSentence
+from deixis.metrics.grounding.object_words import AnnotatedAttention, GroundedItem
 from deixis.metrics.report import Report, Section
 from deixis.metrics.sections import attention_section, caption_section, grounding_section
 from deixis.models.names import LoadedModel
 from deixis.models.registry import find_class
 from deixis.regions.extraction.tasks import Settings
 from deixis.regions.store.reader import EVERYDAY, RegionStore
-from deixis.text.tokens import normal_word
 from deixis.training.recipe import DataRecipe
 from deixis.types import ClipSegment, Example, GroundedCaption
 from deixis.video import sample_times
-
-LONGEST = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +133,7 @@ def prepare(loaded: LoadedModel, dataset: str, options: EvaluationOptions) -> Ev
     examples = examples[: options.limit]
     store = _regions(loaded, data, examples, options)
     missing = [example for example in examples if example.id not in store]
-    work = Evaluation(loaded, data, tuple(examples), _source(loaded, store), options)
+    work = Evaluation(loaded, data, tuple(examples), _source(loaded, store, examples), options)
     if missing:
         if len(missing) == len(examples):
             raise DeixisError(f"{store.path} holds the regions of none of the {len(examples)} images")
@@ -149,7 +145,7 @@ def prepare(loaded: LoadedModel, dataset: str, options: EvaluationOptions) -> Ev
 def with_model(work: Evaluation, loaded: LoadedModel) -> Evaluation:
     """Return the same images for another model, with nothing measured yet."""
     loaded.config.require(work.source.fingerprint, work.source.stores[0].path)
-    source = _source(loaded, work.source.stores[0])
+    source = _source(loaded, work.source.stores[0], work.examples)
     return Evaluation(loaded, work.dataset, work.examples, source, work.options)
 
 
@@ -186,14 +182,14 @@ def _regions(
     return regions_of(data, Settings(**known), [example.id for example in examples], device=options.device)
 
 
-def _source(loaded: LoadedModel, store: RegionStore) -> RegionSource:
+def _source(loaded: LoadedModel, store: RegionStore, examples: Sequence[Example]) -> RegionSource:
     recipe = loaded.config.recipe.data
     fields = [name for name in EVERYDAY if name in store.fields]
     for name, wanted in (("feature_map", recipe.maps), ("word_probs", recipe.word_probs)):
         if wanted and name not in store.fields:
             raise BadFileError(f"the model looks at {name}, which {store.path} does not hold: extract it again")
         fields += [name] if wanted else []
-    return RegionSource((store,), recipe.regions, tuple(fields))
+    return RegionSource((store,), recipe.regions, tuple(fields), recipe.whole_image, sizes_of(examples))
 
 
 def evaluate_captioner(work: Evaluation) -> None:
@@ -223,8 +219,7 @@ def evaluate_captioner(work: Evaluation) -> None:
     photos = all(caption.segment is None for caption in work.captions)
     items = caption_items(work.captions, work.examples, words)
     work.sections.append(grounding_section(items, photos=photos, **work.drawing))
-    looked = attention_on_references(work, model, words)
-    work.sections.append(attention_section(score_attention(looked), photos=photos, **work.drawing))
+    evaluate_attention(work, words)
 
 
 def _has_meteor() -> bool:
@@ -277,50 +272,34 @@ def caption_items(
     ]
 
 
-@torch.no_grad()
-def attention_on_references(work: Evaluation, model: Captioner, words: DatasetWords) -> list[AnnotatedAttention]:
+def attention_on_references(
+    work: Evaluation, model: Captioner | WordGrounder, words: DatasetWords
+) -> list[AnnotatedAttention]:
     """Feed every reference and see where the model looks at its annotated words (GVD's attention accuracy)."""
     options = work.options
-    encoder = CaptionEncoder(work.loaded.vocabulary, LONGEST)
-    branches = isinstance(model.decoder.attention, DistributedAttention)
-    found: list[AnnotatedAttention] = []
-    size = max(1, options.batch // 4)
-    for first in range(0, len(work.examples), size):
-        examples = work.examples[first : first + size]
-        regions = work.source.regions([example.id for example in examples])
-        batch = collate([encode_example(example, encoder) for example in examples], regions).to(options.device)
-        decoded = model.decode(model.encode(batch.regions), batch.words, batch.image_of)
-        attention = (decoded.attention * priors(batch.regions, options.pointing)[batch.image_of, None]).cpu()
-        everyone = torch.ones(len(attention), dtype=torch.bool)
-        row = 0
-        for image, example in enumerate(examples):
-            sentences: Mapping[int, ReferenceSentence] = dict(enumerate(words.sentences[example.id]))
-            for number, caption in enumerate(example.captions):
-                place = _positions([normal_word(token.text) is not None for token in caption.tokens])
-                looked: dict[int, PredictedWord] = {}
-                reference = sentences.get(number)
-                for word in reference.words if reference is not None else ():
-                    at = place.get(word.index)
-                    if at is None or at >= attention.shape[2]:
-                        continue
-                    where = point(
-                        attention[:, row, at],
-                        everyone,
-                        regions.boxes[image],
-                        regions.mask[image],
-                        regions.frame[image],
-                        options.pointing,
-                        branches=branches,
-                    )
-                    lemma = words.classes.lemma(word.label)
-                    looked[word.index] = PredictedWord(word.label, lemma, where.boxes, where.frames, word.index)
-                if reference is not None:
-                    found.append(AnnotatedAttention(f"{example.id}#{number}", reference, looked, group=example.id))
-                row += 1
-    return found
+    return look_at_references(
+        model,
+        work.loaded.vocabulary,
+        work.examples,
+        words,
+        work.source,
+        pointing=options.pointing,
+        batch=max(1, options.batch // 4),
+        device=options.device,
+    )
 
 
-def _positions(kept: Sequence[bool]) -> dict[int, int]:
-    """Return the word position of each token that is a word, up to where captions are cut."""
-    numbers = [at for at, word in enumerate(kept) if word][:LONGEST]
-    return {token: position for position, token in enumerate(numbers)}
+def evaluate_attention(work: Evaluation, words: DatasetWords | None = None) -> None:
+    """Add the attention accuracy of the model, captioner or grounder (POS-SCAN, table 1)."""
+    model = work.loaded.model
+    assert isinstance(model, Captioner | WordGrounder)
+    try:
+        if words is None:
+            words = words_of_examples(work.examples, class_list=work.options.classes)
+            work.notes += words.notes
+        looked = score_attention(attention_on_references(work, model, words))
+    except DeixisError as error:  # a grounder is measured without a parser, and where no phrase names a class
+        work.notes.append(f"attention was not scored: {error}")
+        return
+    photos = not any(isinstance(example.source, ClipSegment) for example in work.examples)
+    work.sections.append(attention_section(looked, photos=photos, **work.drawing))

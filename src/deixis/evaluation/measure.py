@@ -49,7 +49,11 @@ def evaluate_bundle(model: Deixis, dataset: str, options: EvaluationOptions) -> 
     _other_method(model, work, by_grounder)
     phrases = with_model(work, grounder)
     measure(phrases)
-    work.sections += phrases.sections
+    shown = {section.protocol for section in work.sections}
+    work.sections += [
+        replace(section, protocol=f"{section.protocol}, the grounder") if section.protocol in shown else section
+        for section in phrases.sections
+    ]
     work.notes += [note for note in phrases.notes if note not in work.notes]
     work.seconds |= phrases.seconds
     checked = check_section(model, work)
@@ -69,10 +73,9 @@ def _repoint(model: Deixis, work: Evaluation) -> Callable[[Sequence[GroundedCapt
     grounder = model.grounder
     assert grounder is not None
     judge, source = grounder.grounder(), with_model(work, grounder).source
-    store, fields, most = source.stores[0], source.fields, grounder.config.recipe.data.regions
 
     def repoint(captions: Sequence[GroundedCaption]) -> list[GroundedCaption]:
-        seen = (store.get(caption.image, fields).top(most) for caption in captions)
+        seen = (source.get(caption.image) for caption in captions)
         return [reground(*pair, judge, grounder.vocabulary) for pair in zip(captions, seen, strict=True)]
 
     return repoint

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import Any
 
-from deixis.data.files import expect_list, expect_object, read_json
 from deixis.errors import BadFileError, DeixisError
 from deixis.export.review import doubt, in_review_order
 from deixis.export.things import Answer, labels_in, only_photos, text_of, things_of
+from deixis.reading.plain import expect_list, expect_object, read_json
 from deixis.types import GroundedCaption
 from deixis.types.sentence import Box
 

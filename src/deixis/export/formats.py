@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from deixis.atomic import write_text
+from deixis.atomic import whole_folder, write_text
 from deixis.errors import DeixisError
-from deixis.export import coco, fiftyone, kosmos, labelstudio, supervision, table
+from deixis.export import coco, cvat, fiftyone, kosmos, labelstudio, supervision, table, voc, yolo
 from deixis.export.things import Answer, labels_in
 from deixis.text.classes import ObjectClasses
 
@@ -29,10 +29,14 @@ class ExportOptions:
 
 @dataclass(frozen=True, slots=True)
 class ExportFormat:
-    """``make`` returns the texts of the files: ``""`` is the file itself, any other key an ending of one beside it."""
+    """``make`` returns the texts of the files: ``""`` is the file itself, any other key an ending of one beside it.
+
+    Of a format that is a folder the keys are the names of the files in it.
+    """
 
     help: str
     make: Callable[[Sequence[Answer], ExportOptions], Mapping[str, str]]
+    folder: bool = False
 
 
 def _ids(answers: Sequence[Answer], options: ExportOptions) -> coco.CocoIds:
@@ -76,6 +80,11 @@ FORMATS: dict[str, ExportFormat] = {
     "fiftyone": ExportFormat(
         "labels.json of a FiftyOneImageDetectionDataset", lambda a, _: {"": _json(fiftyone.labels(a))}
     ),
+    "yolo": ExportFormat(
+        "a folder in YOLO's form: labels/, classes.txt, data.yaml", lambda a, _: yolo.files(a), folder=True
+    ),
+    "voc": ExportFormat("a folder in Pascal VOC's form: an XML file a photo", lambda a, _: voc.files(a), folder=True),
+    "cvat": ExportFormat("CVAT for images 1.1, one XML file", lambda a, _: {"": cvat.document(a)}),
     "supervision": ExportFormat(
         "the fields of sv.Detections, one photo a line", lambda a, _: {"": _lines(supervision.records(a))}
     ),
@@ -98,8 +107,15 @@ def write_export(
     if not answers:
         raise DeixisError("there are no predictions to export")
     path = Path(path)
-    texts = export_format(format).make(answers, options or ExportOptions())
+    kind = export_format(format)
+    texts = kind.make(answers, options or ExportOptions())
     path.parent.mkdir(parents=True, exist_ok=True)
+    if kind.folder:
+        with whole_folder(path) as folder:
+            for name, text in texts.items():
+                (folder / name).parent.mkdir(parents=True, exist_ok=True)
+                (folder / name).write_text(text, encoding="utf-8", errors="replace")
+        return [path]
     written = []
     for ending, text in texts.items():
         target = path.with_suffix(ending) if ending else path

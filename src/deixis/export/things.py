@@ -42,11 +42,13 @@ class Thing:
     """Which word or phrase of its answer; several boxes share it."""
     span: tuple[int, int] | None = None
     """Its characters in :func:`text_of` the answer."""
+    named: str | None = None
+    """What somebody who asked for it wants it to be called."""
 
     @property
     def label(self) -> str:
-        """What kind of thing it is: see :func:`label_of`."""
-        return label_of(self.text)
+        """What kind of thing it is: what it was named, else see :func:`label_of`."""
+        return self.named or label_of(self.text)
 
 
 def things_of(answer: Answer, *, doubtful: bool = False) -> list[Thing]:
@@ -80,7 +82,7 @@ def things_of(answer: Answer, *, doubtful: bool = False) -> list[Thing]:
             placed = None if phrase.start is None or phrase.end is None else (phrase.start, phrase.end)
             for box, frame in zip(phrase.boxes, phrase.frames or (0,) * len(phrase.boxes), strict=True):
                 cut = inside(box, answer.size)
-                found.append(Thing(phrase.text, cut, frame, phrase.score, phrase.found, number, placed))
+                found.append(Thing(phrase.text, cut, frame, phrase.score, phrase.found, number, placed, phrase.label))
     return found
 
 

@@ -37,8 +37,8 @@ def ranked_phrase(
 def unknown_phrase(regions: Regions, sentence: Sentence, phrase: Phrase) -> GroundedPhrase:
     """Return the answer for a phrase the model knows no word of: not found, and the whole image as the best guess."""
     start, end = sentence.phrase_span(phrase)
-    whole = _box(regions.boxes[-1])
-    return GroundedPhrase(sentence.text[start:end], (whole,), (int(regions.frame[-1]),), 0.0, False, start, end)
+    whole: Box = (0.0, 0.0, float(regions.size[0]), float(regions.size[1]))
+    return GroundedPhrase(sentence.text[start:end], (whole,), (regions.frames - 1,), 0.0, False, start, end)
 
 
 def grounded(sentence: Sentence, regions: Regions, phrases: tuple[GroundedPhrase, ...]) -> GroundedPhrases:

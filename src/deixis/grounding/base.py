@@ -61,8 +61,22 @@ class WordGrounder(nn.Module):
         raise TypeError(f"{type(self).__name__} does not say how it matches captions")
 
     def attention(self, batch: Batch) -> Tensor:
-        """Return each word's distribution over regions, (C, T, N). Padded regions have exactly 0."""
-        return torch.softmax(self.word_scores(batch), -1)
+        """Return each word's distribution over regions, prior included, (C, T, N). Padded regions have exactly 0.
+
+        It is what the model answers with, so that a captioner is taught what its teacher would say.
+        """
+        scores = self.word_scores(batch)
+        prior = self.region_prior(batch.regions)
+        return torch.softmax(scores if prior is None else scores + prior[batch.image_of].unsqueeze(1), -1)
+
+    def region_prior(self, regions: RegionBatch) -> Tensor | None:
+        """Return what ``answers`` adds to the logits of each region, (B, N), or None for nothing."""
+        parts = []
+        if self.answers.objectness:
+            parts.append(self.answers.objectness * regions.objectness.float().clamp(min=1e-6).log())
+        if self.answers.regionness and regions.regionness is not None:
+            parts.append(self.answers.regionness * regions.regionness.float().clamp(min=1e-6).log())
+        return sum(parts[1:], parts[0]) if parts else None
 
     def phrase_logits(self, batch: Batch) -> Tensor:
         """Return the score of every region for every phrase of the batch, prior included, (P, N)."""
@@ -73,12 +87,9 @@ class WordGrounder(nn.Module):
         scores = torch.log_softmax(self.word_scores(batch), -1)
         pooled = phrase_scores(scores, phrases, self.answers.pooling, content if self.answers.content_words else None)
         image = batch.image_of[phrases.caption]  # (P,)
-        regions = batch.regions
-        if self.answers.objectness:
-            pooled = pooled + self.answers.objectness * regions.objectness[image].clamp(min=1e-6).log()
-        if self.answers.regionness and regions.regionness is not None:
-            pooled = pooled + self.answers.regionness * regions.regionness[image].clamp(min=1e-6).log()
-        return pooled.masked_fill(~regions.mask[image], -torch.inf)
+        prior = self.region_prior(batch.regions)
+        pooled = pooled if prior is None else pooled + prior[image]
+        return pooled.masked_fill(~batch.regions.mask[image], -torch.inf)
 
     def phrase_presence(self, batch: Batch) -> Tensor:
         """Return a score that grows with how surely each phrase is about its image, (P,): here its best region's."""

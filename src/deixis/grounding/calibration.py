@@ -20,6 +20,7 @@ from torch import Tensor
 from deixis.atomic import write_text
 from deixis.errors import BadFileError, DeixisError
 from deixis.geometry import iou_aligned
+from deixis.reading.plain import read_json_object
 
 FILE = "calibration.json"
 FORMAT = 1
@@ -86,7 +87,7 @@ class Calibration:
         if not (folder / FILE).is_file():
             return None
         try:
-            data = json.loads((folder / FILE).read_text(encoding="utf-8"))
+            data = read_json_object(folder / FILE)
             if data["format"] != FORMAT:
                 raise ValueError(f"format {data['format']}, expected {FORMAT}")
             return cls(_logistic(data["right"]), _logistic(data["found"]), float(data["threshold"]), data["facts"])

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from deixis.captioning.model.config import InputSizes
 from deixis.data.batch import Batch, RegionBatch, WordKind
 from deixis.grounding.base import AnswerOptions, WordGrounder, real_words
+from deixis.text.negatives import NOT_NOUNS
 from deixis.text.vocabulary import UNKNOWN, Vocabulary
 from deixis.text.word_encoders import WordEncoderConfig, build_word_encoder
 
@@ -64,6 +65,8 @@ class MaskedMlp(nn.Module):
 class InfoGround(WordGrounder):
     """Query-key-value attention between words and regions (section 2.3)."""
 
+    not_nouns: Tensor
+
     def __init__(self, config: InfoGroundConfig, sizes: InputSizes, vocabulary: Vocabulary) -> None:
         super().__init__(vocabulary, config.answers)
         self.config = config
@@ -73,6 +76,8 @@ class InfoGround(WordGrounder):
         self.region_value = MaskedMlp(looked, config.width, config.hidden_layers)
         self.query = MaskedMlp(read, config.width, config.hidden_layers)
         self.word_value = MaskedMlp(read, config.width, config.hidden_layers)
+        wrong = sorted({vocabulary.id(word) for word in NOT_NOUNS} - {UNKNOWN})
+        self.register_buffer("not_nouns", torch.tensor(wrong, dtype=torch.long), persistent=False)
 
     def start(self) -> None:
         """Read the pre-trained word encoder; called for a new model, not for one that is loaded."""
@@ -128,7 +133,7 @@ class InfoGround(WordGrounder):
     def match(self, batch: Batch) -> Tensor:
         """Return the mean compatibility of a caption's nouns and adjectives with its image, (C,)."""
         real = real_words(batch)
-        chosen = content_words(batch)
+        chosen = self.content_words(batch)
         chosen = torch.where(chosen.any(1, keepdim=True), chosen, real)
         words = self.describe_words(self.encoder(batch.words, real), real)
         key, value = self.describe_regions(batch.regions)
@@ -136,8 +141,14 @@ class InfoGround(WordGrounder):
         phi = self.own_compatibility(words, (key[of], value[of]), batch.regions.mask[of])  # (C, T)
         return (phi * chosen).sum(1) / chosen.sum(1).clamp(min=1)
 
+    def content_words(self, batch: Batch) -> Tensor:
+        """Return which words are known nouns or adjectives, (C, T): what the image loss contrasts (section 2.5)."""
+        return self.nouns(batch) | (self._known(batch) & (batch.tags == WordKind.ADJECTIVE))
 
-def content_words(batch: Batch) -> Tensor:
-    """Return which words are known nouns or adjectives, (C, T): those that the image loss contrasts (section 2.5)."""
-    content = (batch.tags == WordKind.NOUN) | (batch.tags == WordKind.ADJECTIVE)
-    return real_words(batch) & content & (batch.words != UNKNOWN)
+    def nouns(self, batch: Batch) -> Tensor:
+        """Return which words are known nouns, (C, T)."""
+        return self._known(batch) & (batch.tags == WordKind.NOUN)
+
+    def _known(self, batch: Batch) -> Tensor:
+        """Return which words are known and not among those that taggers wrongly call nouns, (C, T)."""
+        return real_words(batch) & (batch.words != UNKNOWN) & ~torch.isin(batch.words, self.not_nouns)

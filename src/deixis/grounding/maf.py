@@ -110,10 +110,8 @@ class Maf(WordGrounder):
         none = regions.objectness.new_zeros(0, regions.mask.shape[1])
         parts = [self._own_similarities(batch, phrases, at) for at in range(0, len(image), PHRASES_AT_ONCE)]
         scores = torch.log_softmax(torch.cat([none, *parts]), -1)
-        if self.answers.objectness:
-            scores = scores + self.answers.objectness * regions.objectness[image].clamp(min=1e-6).log()
-        if self.answers.regionness and regions.regionness is not None:
-            scores = scores + self.answers.regionness * regions.regionness[image].clamp(min=1e-6).log()
+        prior = self.region_prior(regions)
+        scores = scores if prior is None else scores + prior[image]
         return scores.masked_fill(~regions.mask[image], -torch.inf)
 
     def _own_similarities(self, batch: Batch, phrases: PhraseBatch, start: int) -> Tensor:

@@ -34,9 +34,12 @@ class ScanConfig:
     """Kinds of words that count (equation 8); a caption without any of them counts all its words."""
     normalisation: Normalisation = "clipped-l2"
     """``leaky-l2`` is the released code's."""
-    attend_over: Literal["counted", "all"] = "counted"
-    """Over which words the attention that answers is normalised: those that count, as in training, or all. Among the
-    two or three nouns of a caption it hides how much a region is like any of them (docs/reports/grounding.md)."""
+    form: Literal["paper", "code"] = "paper"
+    """Over which words similarities are normalised, in training and answering: ``paper`` all of them, so that the nouns
+    count in the mean of equation 8 alone; ``code`` the words that count, as the released program does."""
+    attend_over: Literal["form", "counted", "all"] = "form"
+    """The same for the attention that answers, where it should differ from training. Among the two or three nouns of a
+    caption it hides how much a region is like any of them (docs/reports/grounding.md)."""
     pooling: Pooling = "mean"
     temperature: float = 9.0
     sharpness: float = 6.0
@@ -93,52 +96,75 @@ class Scan(WordGrounder):
         chosen = real & torch.isin(batch.tags, kinds) & (batch.words != UNKNOWN)
         return torch.where(chosen.any(1, keepdim=True), chosen, real)
 
+    def normalised_over(self, batch: Batch) -> Tensor:
+        """Return which words the similarities of a region are compared among, (C, T) (below equation 4)."""
+        return real_words(batch) if self.config.form == "paper" else self.counted(batch)
+
     def table(self, batch: Batch) -> Tensor:
         """Return the score S of every image with every caption, (B, C) (equations 4 to 8)."""
-        return self.scores(self.regions(batch.regions), batch.regions.mask, *self._counted_words(batch))
+        words, over, counted = self._needed_words(batch)
+        return self.scores(self.regions(batch.regions), batch.regions.mask, words, over, counted)
 
-    def scores(self, regions: Tensor, region_mask: Tensor, words: Tensor, word_mask: Tensor) -> Tensor:
-        """Return the table from unit vectors, (B, N, D), (B, N), (C, T, D), (C, T) -> (B, C)."""
+    def scores(
+        self, regions: Tensor, region_mask: Tensor, words: Tensor, over: Tensor, counted: Tensor | None = None
+    ) -> Tensor:
+        """Return the table from unit vectors, (B, N, D), (B, N), (C, T, D), (C, T), (C, T) -> (B, C).
+
+        ``over`` are the words that similarities are normalised over, ``counted`` those that count in the score.
+        """
+        counted = over if counted is None else counted
         similarity = torch.einsum("ctd,bnd->bctn", words, regions)  # (B, C, T, N)
         return self._pair_scores(
-            similarity, regions.unsqueeze(1), region_mask.unsqueeze(1), words.unsqueeze(0), word_mask.unsqueeze(0)
+            similarity, regions.unsqueeze(1), region_mask.unsqueeze(1), words.unsqueeze(0), over.unsqueeze(0), counted
         )
 
     def match(self, batch: Batch) -> Tensor:
         """Return the score of each caption with its own image, (C,)."""
         regions = self.regions(batch.regions)[batch.image_of]
-        words, counted = self._counted_words(batch)
+        words, over, counted = self._needed_words(batch)
         similarity = words @ regions.transpose(1, 2)  # (C, T, N)
-        return self._pair_scores(similarity, regions, batch.regions.mask[batch.image_of], words, counted)
+        return self._pair_scores(similarity, regions, batch.regions.mask[batch.image_of], words, over, counted)
 
     def word_scores(self, batch: Batch) -> Tensor:
-        """Return the logits of equation 5 for each word and region of its image, (C, T, N)."""
-        similarity = self.words(batch) @ self.regions(batch.regions)[batch.image_of].transpose(1, 2)
-        over = self.counted(batch) if self.config.attend_over == "counted" else real_words(batch)
-        normalised = cross_attention.normalise(similarity, over, self.config.normalisation)
-        mask = batch.regions.mask[batch.image_of].unsqueeze(1)  # (C, 1, N)
-        return (self.config.temperature * normalised).masked_fill(~mask, -torch.inf)
+        """Return the logits of equation 5 for each word and region of its image, (C, T, N).
 
-    def _counted_words(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        """Return the vectors of the words that count, moved to the front, and which they are, (C, T', D) and (C, T').
-
-        Only they enter a score, and of a caption's words the nouns are a third.
+        A word compared with no other would look at all regions alike, whatever it says: there its bare similarity
+        answers.
         """
-        words, counted = self.words(batch), self.counted(batch)
-        most = int(counted.sum(1).max())
-        front = torch.argsort(counted, dim=1, descending=True, stable=True)[:, :most]  # (C, T')
-        return words.gather(1, front.unsqueeze(-1).expand(-1, -1, words.shape[-1])), counted.gather(1, front)
+        config = self.config
+        similarity = self.words(batch) @ self.regions(batch.regions)[batch.image_of].transpose(1, 2)
+        asked = {"form": self.normalised_over, "counted": self.counted, "all": real_words}[config.attend_over]
+        over = asked(batch)  # (C, T)
+        normalised = cross_attention.normalise(similarity, over, config.normalisation)
+        alone = (over.sum(1) < 2).view(-1, 1, 1)
+        normalised = torch.where(alone, similarity, normalised)
+        mask = batch.regions.mask[batch.image_of].unsqueeze(1)  # (C, 1, N)
+        return (config.temperature * normalised).masked_fill(~mask, -torch.inf)
+
+    def _needed_words(self, batch: Batch) -> tuple[Tensor, Tensor, Tensor]:
+        """Return the vectors of the words that take part, those to compare among, and those that count.
+
+        (C, T', D), (C, T') and (C, T'). In the released form only words that count take part, a third of a caption:
+        they are moved to the front.
+        """
+        words, over, counted = self.words(batch), self.normalised_over(batch), self.counted(batch)
+        most = int(over.sum(1).max())
+        front = torch.argsort(over, dim=1, descending=True, stable=True)[:, :most]  # (C, T')
+        kept = words.gather(1, front.unsqueeze(-1).expand(-1, -1, words.shape[-1]))
+        return kept, over.gather(1, front), counted.gather(1, front)
 
     def _pair_scores(
-        self, similarity: Tensor, regions: Tensor, region_mask: Tensor, words: Tensor, word_mask: Tensor
+        self, similarity: Tensor, regions: Tensor, region_mask: Tensor, words: Tensor, over: Tensor, counted: Tensor
     ) -> Tensor:
+        """Equations 4 to 8 for pairs: (..., T, N), (..., N, D), (..., N), (..., T, D), (..., T), (C, T) -> (...)."""
         config = self.config
-        items, item_mask, askers = regions, region_mask, word_mask
-        if config.direction == "image-to-text":
+        if config.direction == "image-to-text":  # regions ask, and are answered by the words that count
             similarity = similarity.transpose(-1, -2)
-            items, item_mask, askers = words, word_mask, region_mask
-        normalised = cross_attention.normalise(similarity, askers, config.normalisation)
-        weights = cross_attention.attention(normalised, item_mask, config.temperature)
-        gram = items @ items.transpose(-1, -2)
-        relevances = cross_attention.relevance(weights, similarity, gram)
-        return cross_attention.pool(relevances, askers.expand_as(relevances), config.pooling, config.sharpness)
+            normalised = cross_attention.normalise(similarity, region_mask, config.normalisation)
+            weights = cross_attention.attention(normalised, counted, config.temperature)
+            relevances = cross_attention.relevance(weights, similarity, words @ words.transpose(-1, -2))
+            return cross_attention.pool(relevances, region_mask.expand_as(relevances), config.pooling, config.sharpness)
+        normalised = cross_attention.normalise(similarity, over, config.normalisation)
+        weights = cross_attention.attention(normalised, region_mask, config.temperature)
+        relevances = cross_attention.relevance(weights, similarity, regions @ regions.transpose(-1, -2))
+        return cross_attention.pool(relevances, counted.expand_as(relevances), config.pooling, config.sharpness)

@@ -19,8 +19,10 @@ from deixis.captioning.answer import Pointing
 from deixis.errors import BadFileError, DeixisError
 from deixis.home import cache_home
 from deixis.models.checkpoint import CONFIG, WEIGHTS, load_config
-from deixis.models.files import digest, read_json, write_folder, write_json
+from deixis.models.files import digest, write_folder, write_json
 from deixis.models.names import SHIPPED, Part, find_model
+from deixis.reading.plain import read_json_object
+from deixis.reading.tensors import load_tensors
 
 CARD = "bundle.json"
 FORMAT = 1
@@ -109,7 +111,7 @@ def write_bundle(folder: Path, bundle: Bundle, *, half: bool = True) -> None:
 
 def copy_model(source: Path, target: Path, *, half: bool) -> None:
     """Copy a model folder without its training state; its config then has the checksums of the new files."""
-    from safetensors.torch import load_file, save_file
+    from safetensors.torch import save_file
 
     load_config(source)  # refuses what is no model
     target.mkdir(parents=True)
@@ -117,10 +119,10 @@ def copy_model(source: Path, target: Path, *, half: bool) -> None:
         if file.is_file() and not file.name.startswith(("state.", ".")):
             shutil.copyfile(file, target / file.name)
     if half:
-        weights = load_file(source / WEIGHTS)
+        weights = load_tensors(source / WEIGHTS)
         halves = {name: value.half() if value.is_floating_point() else value for name, value in weights.items()}
         save_file(halves, target / WEIGHTS)
-    data = read_json(target / CONFIG)
+    data = read_json_object(target / CONFIG)
     data["files"] = {name: digest(target / name) for name in data["files"]}
     write_json(target / CONFIG, data)
 
@@ -143,7 +145,7 @@ def _single(name: str, folder: Path) -> Bundle:
 
 def read_card(path: Path) -> Card:
     """Read ``bundle.json``; a value that cannot be is an error that names it."""
-    data: Mapping[str, Any] = read_json(path)
+    data: Mapping[str, Any] = read_json_object(path)
     pointing = data.get("pointing", {})
     try:
         if data.get("format") != FORMAT or data.get("method", "attention") not in ("attention", "grounder"):

@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from deixis.errors import BadFileError, DeixisError
-from deixis.models.files import digest, read_json, write_json
+from deixis.models.files import digest, write_json
+from deixis.reading.plain import expect_count, expect_keys, expect_object, expect_text, expect_texts, read_json_object
+from deixis.reading.tensors import load_tensors
 from deixis.training.recipe import Recipe
 from deixis.training.state import named, under
 
@@ -77,19 +78,31 @@ def save_model(folder: Path, model: nn.Module, vocabulary: Vocabulary, config: M
 
 def load_config(folder: Path) -> ModelConfig:
     """Read and check ``config.json``."""
-    data = read_json(folder / CONFIG)
+    data = read_json_object(folder / CONFIG)
     if data.get("format") != FORMAT:
         raise BadFileError(
             f"{folder} is a model of format {data.get('format')!r}, this Deixis reads {FORMAT}: "
             "install the version it was made with, or train it again"
         )
-    missing = {item.name for item in fields(ModelConfig)} ^ {key for key in data if key != "format"}
-    if missing:
-        raise BadFileError(f"{folder / CONFIG} is damaged: missing or unknown {', '.join(sorted(missing))}")
-    values = {item.name: data[item.name] for item in fields(ModelConfig)}
-    values["recipe"] = Recipe.from_plain(data["recipe"], f"{folder / CONFIG}: recipe")
-    values["classes"] = tuple(data["classes"])
-    return ModelConfig(**values)
+    expect_keys(data, {"format", *(item.name for item in fields(ModelConfig))}, str(folder / CONFIG))
+    place = f"{folder / CONFIG}: "
+    return ModelConfig(
+        recipe=Recipe.from_plain(data["recipe"], f"{place}recipe"),
+        fingerprint=expect_text(data["fingerprint"], f"{place}fingerprint"),
+        extractor=expect_object(data["extractor"], f"{place}extractor"),
+        sizes={
+            name: expect_count(size, f"{place}sizes.{name}")
+            for name, size in expect_object(data["sizes"], f"{place}sizes").items()
+        },
+        classes=tuple(expect_texts(data["classes"], f"{place}classes")),
+        metrics=expect_object(data["metrics"], f"{place}metrics"),
+        step=expect_count(data["step"], f"{place}step"),
+        versions=expect_object(data["versions"], f"{place}versions"),
+        files={
+            name: expect_object(facts, f"{place}files.{name}")
+            for name, facts in expect_object(data["files"], f"{place}files").items()
+        },
+    )
 
 
 def load_weights(folder: Path, config: ModelConfig | None = None) -> dict[str, Tensor]:
@@ -99,13 +112,10 @@ def load_weights(folder: Path, config: ModelConfig | None = None) -> dict[str, T
         try:
             found = digest(folder / Path(name).name)
         except OSError as error:
-            raise BadFileError(f"{folder} lacks {name}: the model is incomplete") from error
+            raise BadFileError(f"{folder} lacks {name[:80]}: the model is incomplete") from error
         if found != dict(facts):
             raise BadFileError(f"{folder / name} is damaged: its checksum is not the one in {CONFIG}")
-    try:
-        weights = load_file(folder / WEIGHTS)
-    except (OSError, SafetensorError) as error:
-        raise BadFileError(f"{folder / WEIGHTS} is damaged: {error}") from error
+    weights = load_tensors(folder / WEIGHTS)
     return {name: value.float() if value.is_floating_point() else value for name, value in weights.items()}
 
 

@@ -14,7 +14,7 @@ from safetensors import SafetensorError
 
 from deixis import atomic
 from deixis.atomic import DiskFullError, sync
-from deixis.errors import BadFileError, DeixisError
+from deixis.errors import DeixisError
 
 
 def write_text(path: Path, text: str) -> None:
@@ -63,19 +63,6 @@ def digest(path: Path) -> dict[str, Any]:
         while block := file.read(2**22):
             sha.update(block)
     return {"bytes": path.stat().st_size, "sha256": sha.hexdigest()}
-
-
-def read_json(path: Path) -> dict[str, Any]:
-    """Read a JSON object."""
-    try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError as error:
-        raise BadFileError(f"{path} is missing") from error
-    except (OSError, ValueError) as error:
-        raise BadFileError(f"{path} is damaged: {error}") from error
-    if not isinstance(data, dict):
-        raise BadFileError(f"{path} is damaged: expected an object, got {type(data).__name__}")
-    return data
 
 
 def _umask() -> int:

@@ -6,7 +6,9 @@ Gupta et al., *Contrastive Learning for Weakly Supervised Phrase Grounding*, ECC
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -16,14 +18,14 @@ from torch import Tensor
 
 from deixis.data.batch import Batch, WordKind
 from deixis.data.collate import EncodedExample
-from deixis.grounding.base import real_words
-from deixis.grounding.infoground import InfoGround, content_words
+from deixis.grounding.base import real_words, same_device
+from deixis.grounding.infoground import InfoGround
 from deixis.objectives.base import Context, Objective
 from deixis.objectives.matching import widened
 from deixis.processes import gather_rows, masked_mean, processes
-from deixis.text.negative_table import CorpusCaption, NegativeTable
-from deixis.text.negatives import NOT_NOUNS, NegativeKind, NegativeOptions, choose_noun, load_language_model
-from deixis.text.vocabulary import PAD, UNKNOWN, Vocabulary
+from deixis.text.negative_table import CorpusCaption, NegativeTable, said_lemmas
+from deixis.text.negatives import NegativeKind, NegativeOptions, choose_noun, load_language_model
+from deixis.text.vocabulary import PAD, Vocabulary
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +49,7 @@ class ImageContrast(Objective):
     def forward(self, context: Context) -> dict[str, Tensor]:
         """Return ``image_contrast`` and the ``bound`` on the mutual information, log k - L per word (equation 2)."""
         model = _infoground(context)
-        chosen = at_most(content_words(context.batch), self.options.words, context.generator)
+        chosen = at_most(model.content_words(context.batch), self.options.words, context.generator)
         losses, images = image_losses(model, context.batch, chosen, context.shared)
         everything = torch.ones_like(losses, dtype=torch.bool)
         bound = math.log(images) - masked_mean(losses.detach(), everything)
@@ -66,8 +68,8 @@ class LanguageContrastOptions:
     """``lite``, the folder of a run of ``text/masked``, or ``hf:bert-base-uncased``."""
     seed: int = 0
     """Chooses the noun of each caption."""
-    captions: int | None = None
-    """Only the first so many captions of an image take part; None: all. Reading 26 variants of each is what costs."""
+    allow_said: bool = False
+    """Let nouns that some caption of the photo says, or other forms of them, be negatives; the paper does."""
 
 
 class LanguageContrast(Objective):
@@ -77,16 +79,32 @@ class LanguageContrast(Objective):
         options: Where the other nouns come from.
         data: What the run trains on; ``data.train.examples`` are the captions that get negatives.
         vocabulary: The grounder's words.
+        model: Says where to compute; the CPU without it.
+        tell: Is told how many captions have their negatives, while they are found.
     """
 
-    def __init__(self, options: LanguageContrastOptions, data: Any, vocabulary: Vocabulary) -> None:
+    def __init__(
+        self,
+        options: LanguageContrastOptions,
+        data: Any,
+        vocabulary: Vocabulary,
+        model: InfoGround | None = None,
+        tell: Callable[[str, int, int], None] | None = None,
+    ) -> None:
         super().__init__()
         self.options, self.vocabulary = options, vocabulary
         self.table: NegativeTable | None = None
-        self._most = math.inf if options.captions is None else options.captions
+        self._said: dict[str, Tensor] = {}
+        captions = corpus_captions(data.train.examples) if options.negatives != "none" else []
         if options.negatives in ("plausible", "re-ranked"):
-            self.table = self._negatives(data.train.examples)
+            self.table = self._negatives(captions, torch.device("cpu") if model is None else same_device(model), tell)
             self._row = {caption: row for row, caption in enumerate(self.table.ids)}
+        elif options.negatives == "random" and not options.allow_said:
+            forms = [vocabulary.lemma(word) for word in vocabulary.words]
+            lemmas = {lemma: number for number, lemma in enumerate(dict.fromkeys(forms))}
+            self._lemma = torch.tensor([lemmas[lemma] for lemma in forms])  # (V,)
+            for image, said in said_lemmas(captions, vocabulary).items():
+                self._said[image] = torch.tensor([lemmas[lemma] for lemma in said], dtype=torch.long)
 
     def forward(self, context: Context) -> dict[str, Tensor]:
         """Return ``language_contrast``, and how often the caption's own noun scores highest."""
@@ -118,11 +136,9 @@ class LanguageContrast(Objective):
     def _random(self, model: InfoGround, context: Context) -> tuple[Tensor, Tensor, Tensor]:
         """Return the same for nouns drawn from captions of other images of the batch, each in its own caption."""
         batch = context.batch
-        nouns = self._nouns(batch)  # (C, T)
+        nouns = model.nouns(batch)  # (C, T)
         places = [
             choose_noun([at for at, noun in enumerate(row) if noun], name, self.options.seed)
-            if int(name.rsplit("#", 1)[1]) < self._most
-            else None
             for row, name in zip(nouns.tolist(), batch.caption_ids, strict=True)
         ]
         device = batch.words.device
@@ -131,38 +147,55 @@ class LanguageContrast(Objective):
         features = _words(model, batch, context.shared)
         pool, pool_image = features[nouns], batch.image_of.unsqueeze(1).expand_as(nouns)[nouns]  # (M, W), (M,)
         other = pool_image.unsqueeze(0) != batch.image_of[of].unsqueeze(1)  # (R, M)
+        if self._said:
+            other &= ~self._is_said(batch, batch.words[nouns], batch.image_of[of])
         draw = torch.rand(other.shape, generator=context.generator).to(device).masked_fill(~other, 2.0)
         drawn = torch.topk(draw, min(self.options.keep, len(pool)), dim=1, largest=False)
         words = torch.cat([features[of, place].unsqueeze(1), pool[drawn.indices]], 1)  # (R, 1 + K, W)
         return words, F.pad(drawn.values < 2, (1, 0), value=True), of
 
-    def _nouns(self, batch: Batch) -> Tensor:
-        """Return which words are known nouns, (C, T)."""
-        excluded = torch.tensor([self.vocabulary.id(word) for word in NOT_NOUNS], device=batch.words.device)
-        known = (batch.words != UNKNOWN) & ~torch.isin(batch.words, excluded)
-        return real_words(batch) & (batch.tags == WordKind.NOUN) & known
+    def _is_said(self, batch: Batch, pool: Tensor, image: Tensor) -> Tensor:
+        """Return which nouns (M,) some caption of each of the images (R,) says, in any form, (R, M)."""
+        lemmas = self._lemma[pool.cpu()]
+        rows = [torch.isin(lemmas, self._said[batch.regions.ids[at]]) for at in image.tolist()]
+        return torch.stack(rows).to(pool.device) if rows else torch.zeros(0, len(pool), dtype=torch.bool)
 
-    def _negatives(self, examples: tuple[EncodedExample, ...]) -> NegativeTable:
+    def _negatives(
+        self,
+        captions: Sequence[CorpusCaption],
+        device: torch.device,
+        tell: Callable[[str, int, int], None] | None,
+    ) -> NegativeTable:
         options = self.options
-        captions = [
-            CorpusCaption(
-                f"{example.id}#{number}",
-                caption.words[:-1],
-                tuple(at for at, tag in enumerate(caption.tags) if tag == WordKind.NOUN),
-            )
-            for example in examples
-            for number, caption in enumerate(example.captions)
-            if number < self._most
-        ]
-        wanted = NegativeOptions(options.negatives, options.candidates, options.keep)
+        wanted = NegativeOptions(options.negatives, options.candidates, options.keep, options.allow_said)
         if processes() > 1 and dist.get_rank() > 0:
             dist.barrier()  # the first process makes the table, the others read it
+        language_model = load_language_model(options.language_model)
+        language_model.to(device)
         table = NegativeTable.cached(
-            captions, self.vocabulary, load_language_model(options.language_model), wanted, seed=options.seed
+            captions,
+            self.vocabulary,
+            language_model,
+            wanted,
+            seed=options.seed,
+            on_progress=None if tell is None else partial(tell, f"finding {options.negatives} negatives"),
         )
         if processes() > 1 and dist.get_rank() == 0:
             dist.barrier()
         return table
+
+
+def corpus_captions(examples: Sequence[EncodedExample]) -> list[CorpusCaption]:
+    """Return the captions of a corpus as the table of negatives needs them."""
+    return [
+        CorpusCaption(
+            f"{example.id}#{number}",
+            caption.words[:-1],
+            tuple(at for at, tag in enumerate(caption.tags) if tag == WordKind.NOUN),
+        )
+        for example in examples
+        for number, caption in enumerate(example.captions)
+    ]
 
 
 def image_losses(

@@ -37,15 +37,17 @@ class Matching(Objective):
         if not isinstance(model, Scan):
             raise TypeError(f"matching trains SCAN, not a {type(model).__name__}")
         regions, region_mask = model.regions(batch.regions), batch.regions.mask
-        words, word_mask, image_of = model.words(batch), model.counted(batch), batch.image_of
+        words, image_of = model.words(batch), batch.image_of
+        over, counted = model.normalised_over(batch), model.counted(batch)
         if processes() > 1:
             regions, region_mask = gather_rows(widened(regions)), gather_rows(widened(region_mask))
-            words, word_mask = gather_rows(widened(words)), gather_rows(widened(word_mask))
+            words, over = gather_rows(widened(words)), gather_rows(widened(over))
+            counted = gather_rows(widened(counted))
             images = gather_rows(torch.ones_like(image_of[:1]) * len(batch.regions))  # images of each process
             captions = gather_rows(torch.ones_like(image_of[:1]) * len(image_of))
             first = (images.cumsum(0) - images).repeat_interleave(captions)
             image_of = gather_rows(image_of) + first
-        table = model.scores(regions, region_mask, words, word_mask)  # (B, C)
+        table = model.scores(regions, region_mask, words, over, counted)  # (B, C)
         loss = triplet_loss(table, image_of, margin=self.options.margin, negatives=self.options.negatives)
         right = (table.argmax(0) == image_of).float().mean()
         return {"matching": loss.mean(), "_matched": right}

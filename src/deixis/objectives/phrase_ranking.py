@@ -1,9 +1,10 @@
 """ReIR's ranking loss: a caption's phrases fit what they see in their own image better than what others see in theirs.
 
 Liu et al., CVPR 2021, section 3.3, after Align2Ground (Datta et al., ICCV 2019); the paper leaves its form to a
-supplement. From the released program we know: products divided by sqrt(512), a softmax both ways, margin .2, the
-hardest negative, both levels. What we decided: the softmax runs over what the image shows for each phrase, and over
-phrases for each thing shown; a pair's score is the mean of both ways.
+supplement. Form ``code`` is the released program's: one vector per caption against one per image, a softmax over the
+batch along rows and along columns, and the hinge on those probabilities. Form ``paper`` is ours, in the spirit of the
+paper's reference: phrases are compared with what phrases see, each phrase looks over what the image shows, each thing
+shown over the phrases, and the hinge is on the scores themselves. Both divide products by sqrt(512).
 """
 
 from __future__ import annotations
@@ -23,8 +24,9 @@ SMALLEST = 1e-300
 
 @dataclass(frozen=True, slots=True)
 class PhraseRankingOptions:
-    """The released program's."""
+    """Margin and negatives are the released program's."""
 
+    form: Literal["paper", "code"] = "paper"
     margin: float = 0.2
     negatives: Literal["hardest", "sum"] = "hardest"
 
@@ -44,7 +46,8 @@ class PhraseRanking(Objective):
         model, batch, done = context.model, context.batch, reir_pass(context)
         assert batch.phrases is not None
         caption, image_of = batch.phrases.caption, batch.image_of
-        words = model.match_phrase(done.phrase)  # (P, M)
+        released = self.options.form == "code"
+        words = model.match_phrase(done.sentence if released else done.phrase)  # (C, M) or (P, M)
         shown = [model.match_object(level.seen) for level in done.levels]
         if processes() > 1:
             captions = gather_rows(torch.ones_like(image_of[:1]) * len(image_of))
@@ -60,8 +63,13 @@ class PhraseRanking(Objective):
         total = words.new_zeros(())
         right = words.new_zeros(())
         for rows in shown:
-            table = caption_scores(words @ rows.T / scale, caption, owner)  # (C', C')
-            losses = ranking_losses(table, image_of[owner], self.options.margin, self.options.negatives)
+            if released:
+                table = words[owner] @ shown_by_captions(rows, caption, owner).T / scale  # (C', C')
+                hinged = torch.softmax(table, 1), torch.softmax(table, 0)
+            else:
+                table = caption_scores(words @ rows.T / scale, caption, owner)  # (C', C')
+                hinged = table, table
+            losses = ranking_losses(*hinged, image_of[owner], self.options.margin, self.options.negatives)
             everything = torch.ones_like(losses, dtype=torch.bool)
             total = total + masked_mean(losses, everything)
             right = (table.argmax(1) == torch.arange(len(table), device=table.device)).float().mean()
@@ -86,12 +94,20 @@ def caption_scores(products: Tensor, caption: Tensor, owner: Tensor) -> Tensor:
     return ((member @ by_phrase / count.unsqueeze(1) + by_thing @ member.T / count.unsqueeze(0)) / 2).float()
 
 
-def ranking_losses(table: Tensor, image_of: Tensor, margin: float, negatives: str = "hardest") -> Tensor:
-    """Return each caption's hinge losses, over other captions and over other images, (C, C), (C,) -> (C,)."""
-    true = table.diagonal()
+def shown_by_captions(rows: Tensor, caption: Tensor, owner: Tensor) -> Tensor:
+    """Return the mean of what the phrases of each caption see, (P, M), (P,), (C',) -> (C', M)."""
+    member = (caption.unsqueeze(0) == owner.unsqueeze(1)).to(rows.dtype)  # (C', P)
+    return member @ rows / member.sum(1, keepdim=True)
+
+
+def ranking_losses(
+    by_row: Tensor, by_column: Tensor, image_of: Tensor, margin: float, negatives: str = "hardest"
+) -> Tensor:
+    """Return each caption's hinge losses, over other images in its row of one table and over other captions in its
+    column of another, (C, C), (C, C), (C,) -> (C,)."""
     same = image_of.unsqueeze(0) == image_of.unsqueeze(1)
-    other_images = (margin - true.unsqueeze(1) + table).clamp(min=0).masked_fill(same, 0.0)
-    other_captions = (margin - true.unsqueeze(0) + table).clamp(min=0).masked_fill(same, 0.0)
+    other_images = (margin - by_row.diagonal().unsqueeze(1) + by_row).clamp(min=0).masked_fill(same, 0.0)
+    other_captions = (margin - by_column.diagonal().unsqueeze(0) + by_column).clamp(min=0).masked_fill(same, 0.0)
     if negatives == "sum":
         return other_images.sum(1) + other_captions.sum(0)
     return other_images.amax(1) + other_captions.amax(0)

@@ -16,6 +16,7 @@ from deixis.data.batch import Batch
 from deixis.grounding.reir.features import recurrent
 from deixis.grounding.reir.forward_pass import reir_pass
 from deixis.grounding.reir.model import Reir
+from deixis.objectives.balance import Reduction, reduced
 from deixis.objectives.base import Context, Objective
 from deixis.processes import masked_mean
 from deixis.text.vocabulary import BEGIN, END, PAD
@@ -23,20 +24,22 @@ from deixis.text.vocabulary import BEGIN, END, PAD
 
 @dataclass(frozen=True, slots=True)
 class ReconstructionOptions:
-    """Width of the decoder's state; 0 takes the model's."""
+    """Width of the decoder's state, 0 takes the model's; and how the words of a caption's phrases are added up."""
 
     width: int = 0
+    reduction: Reduction = "sum"
 
 
 class Reconstruction(Objective):
     """Cross entropy of each phrase's words and its end, at every level the model has, from one shared decoder.
 
-    The decoder reads [what the phrase sees; the previous word] (equation 13). The paper sums over words and phrases;
-    here it is the mean over words, so that the loss does not grow with the batch.
+    The decoder reads [what the phrase sees; the previous word] (equation 13). Equation 14 sums over the words of a
+    caption's phrases.
     """
 
     def __init__(self, options: ReconstructionOptions, model: Reir, sizes: InputSizes) -> None:
         super().__init__()
+        self.reduction: Reduction = options.reduction
         config = model.config
         width = options.width or config.width
         self.embed = nn.Embedding(sizes.words, config.word_width, padding_idx=PAD)
@@ -45,12 +48,15 @@ class Reconstruction(Objective):
 
     def forward(self, context: Context) -> dict[str, Tensor]:
         """Return ``reconstruction``, the sum over levels, and the share of words guessed right at the last one."""
-        words = phrase_targets(context.batch)
+        batch = context.batch
+        assert batch.phrases is not None
+        words = phrase_targets(batch)
+        caption = batch.phrases.caption.unsqueeze(1).expand_as(words)[words != PAD]
         total, right = None, words.new_zeros((), dtype=torch.float32)
         for level in reir_pass(context).levels:
             logits = self.logits(level.seen, words)  # (P, L, V)
             losses = F.cross_entropy(logits.flatten(0, 1), words.flatten(), reduction="none").view_as(words)
-            loss = masked_mean(losses, words != PAD)
+            loss = reduced(losses[words != PAD], caption, len(batch), self.reduction)
             total = loss if total is None else total + loss
             right = masked_mean((logits.argmax(-1) == words).float(), words != PAD)
         assert total is not None

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from deixis.data.batch import RelationBatch
 from deixis.grounding.reir.forward_pass import reir_pass
 from deixis.grounding.reir.model import Reir
+from deixis.objectives.balance import Reduction, reduced
 from deixis.objectives.base import Context, Objective
 from deixis.processes import masked_mean
 
@@ -25,6 +26,8 @@ class RelationOptions:
 
     form: Literal["paper", "code"] = "paper"
     hidden: int = 512
+    reduction: Reduction = "sum"
+    """How the relations of a caption are added up: equation 17 sums them."""
 
 
 class RelationClassification(Objective):
@@ -51,6 +54,8 @@ class RelationClassification(Objective):
         seen, relations = reir_pass(context).levels[-1].seen, context.batch.relations
         if relations is None or not self.classes:
             return {}
+        assert context.batch.phrases is not None
+        caption, captions = context.batch.phrases.caption, len(context.batch)
         kept = relations.predicate > 0
         relations = RelationBatch(relations.subject[kept], relations.predicate[kept], relations.object[kept])
         logits = self.logits(seen, relations.subject, relations.object)  # (R, C_r)
@@ -58,15 +63,14 @@ class RelationClassification(Objective):
         right = masked_mean((logits.argmax(1) == relations.predicate - 1).float(), everything)
         if self.options.form == "paper":
             losses = F.cross_entropy(logits, relations.predicate - 1, reduction="none")
-            return {"relations": masked_mean(losses, everything), "_relations_right": right}
+            loss = reduced(losses, caption[relations.subject], captions, self.options.reduction)
+            return {"relations": loss, "_relations_right": right}
         subject, thing, targets = self.questions(relations, len(seen))
         losses = F.binary_cross_entropy_with_logits(
             self.logits(seen, subject, thing), targets, weight=self.weights.expand_as(targets), reduction="none"
         )
-        return {
-            "relations": masked_mean(losses, torch.ones_like(targets, dtype=torch.bool)),
-            "_relations_right": right,
-        }
+        loss = reduced(losses.mean(1), caption[subject], captions, self.options.reduction)
+        return {"relations": loss, "_relations_right": right}
 
     def logits(self, seen: Tensor, subject: Tensor, thing: Tensor) -> Tensor:
         """Return the scores of all predicates for pairs of phrases (equation 16), (R, C_r)."""

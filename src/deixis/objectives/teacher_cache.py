@@ -93,6 +93,6 @@ class TaughtAttention:
                 first += words
             if first != len(attention):
                 raise ValueError(f"{len(attention)} rows for {first} words")
-        except (OSError, SafetensorError, ValueError) as error:
+        except (OSError, SafetensorError, TypeError, ValueError) as error:
             raise BadFileError(f"{path} is no kept teacher ({error}): delete it, and it is made again") from error
         self._kept |= kept

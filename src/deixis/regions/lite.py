@@ -19,6 +19,9 @@ from torch import Tensor
 
 from deixis.atomic import write_bytes
 from deixis.errors import BadFileError
+from deixis.reading.files import read_bytes
+from deixis.reading.plain import expect_object, parse_json
+from deixis.reading.tensors import check_sizes
 from deixis.regions.network.coco_names import COCO_NAMES
 from deixis.regions.network.detector import Dense, LiteNetwork, LiteShape
 from deixis.regions.network.resize import fit
@@ -32,6 +35,7 @@ VERSION = 1
 MAP_SIDE = 7  # the coarse feature map is MAP_SIDE x MAP_SIDE whatever the image's shape
 AT_ONCE = 8  # images of one shape that share a pass
 WEIGHTS, CARD = "regions.safetensors", "regions.json"
+_UNFIT = (ValueError, LookupError, TypeError, ArithmeticError, RuntimeError)  # what a card that fits nothing raises
 
 
 class LiteExtractor:
@@ -56,19 +60,26 @@ class LiteExtractor:
         return self._fingerprint
 
     @classmethod
-    def load(cls, folder: Path | None = None, *, device: str = "cpu") -> Self:
-        """Load the weights of a folder, by default those that come with the package."""
+    def load(cls, folder: Path | None = None, *, suppress: float | None = None, device: str = "cpu") -> Self:
+        """Load the weights of a folder, by default those that come with the package.
+
+        ``suppress`` is the overlap from which on the lesser of two proposals goes, if it should be another than the one
+        the weights were made with; such regions have a fingerprint of their own.
+        """
         folder = folder or Path(__file__).parent.parent / "weights" / "lite"
         try:
-            weights, card_bytes = (folder / WEIGHTS).read_bytes(), (folder / CARD).read_bytes()
-            card = json.loads(card_bytes)
+            weights, card_bytes = read_bytes(folder / WEIGHTS), read_bytes(folder / CARD)
+            card = expect_object(parse_json(card_bytes, CARD), CARD)
             shape = LiteShape(**card["shape"])
             words = [str(word) for word in card["words"]]
+            if suppress is not None:
+                card["ranking"]["suppress"] = suppress
             ranking = Ranking(**card["ranking"])
             state = load_tensors(weights)
+            check_sizes(card["shape"], {name: tuple(value.shape) for name, value in state.items()}, "its shape")
             network = LiteNetwork(shape)
             network.load_state_dict({name: value.float() for name, value in state.items()})
-        except (OSError, ValueError, KeyError, TypeError, RuntimeError, SafetensorError) as error:
+        except (BadFileError, SafetensorError, *_UNFIT) as error:
             reason = str(error).splitlines()[0] if str(error) else type(error).__name__
             raise BadFileError(f"the lite extractor in {folder} cannot be read: {reason}") from error
         if card.get("version") != VERSION or len(words) != shape.words:

@@ -77,14 +77,14 @@ def measure_recall(store: RegionStore, examples: Iterable[Example], name: str = 
     for example in examples:
         boxed = [phrase for caption in example.captions for phrase in caption.phrases if phrase.boxes]
         images += 1
-        regions = store.get(example.id, ("objectness",)) if example.id in store else None
+        regions = store.get(example.id, ("objectness",), size=example.size) if example.id in store else None
         missing += regions is None
         deepest = max(deepest, _depth(regions))
         for phrase in boxed:
             kinds = (ALL, *(phrase.types or ("untyped",)))
             for kind in kinds:
                 phrases[kind] += 1
-            for (protocol, threshold), rank in first_ranks(regions, phrase, example.size).items():
+            for (protocol, threshold), rank in first_ranks(regions, phrase).items():
                 for kind in kinds:
                     ranks[protocol, threshold, kind].append(rank)
     if not phrases:
@@ -104,13 +104,11 @@ def measure_recall(store: RegionStore, examples: Iterable[Example], name: str = 
 NEVER = 2**30
 
 
-def first_ranks(regions: Regions | None, phrase: Phrase, size: tuple[int, int] | None) -> dict[tuple[str, float], int]:
+def first_ranks(regions: Regions | None, phrase: Phrase) -> dict[tuple[str, float], int]:
     """Return how many regions of each frame it takes to reach a phrase; 0 if the whole image does, NEVER if none."""
     if regions is None:
         return {(protocol, threshold): NEVER for protocol in PROTOCOLS for threshold in THRESHOLDS}
     boxes = regions.boxes.double().numpy()
-    if size is not None and size != regions.size:
-        boxes = geometry.scale(boxes, regions.size, size)
     depth = region_depths(regions)
     frames = np.asarray(phrase.frames or (0,) * len(phrase.boxes))
     targets = np.asarray(phrase.boxes, dtype=np.float64)  # (M, 4)

@@ -6,7 +6,6 @@ Flickr30k or the 431 of ActivityNet-Entities, or be built from a corpus by how o
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -14,6 +13,8 @@ from typing import Literal, Self
 
 from deixis.atomic import write_text
 from deixis.errors import BadFileError, DeixisError
+from deixis.reading.files import read_lines
+from deixis.reading.plain import read_json
 from deixis.text.parsed import NOUN_TAGS
 from deixis.text.rules.english import PRONOUNS
 from deixis.text.rules.lemmas import lemmatise_noun
@@ -53,11 +54,7 @@ class ObjectClasses:
         if not isinstance(source, str | Path):
             return cls(source, lemmatise)
         try:
-            lines = Path(source).read_text(encoding="utf-8").splitlines()
-        except (OSError, UnicodeDecodeError) as error:
-            raise BadFileError(f"{source} cannot be read as a list of object classes: {error}") from None
-        try:
-            return cls([line.strip() for line in lines if line.strip()], lemmatise)
+            return cls(read_lines(Path(source)), lemmatise)
         except DeixisError as error:
             raise BadFileError(f"{source}: {error}") from None
 
@@ -148,10 +145,7 @@ def head_word(
 
 def read_lemmas(path: str | Path) -> dict[str, str]:
     """Read a table of lemmas, ``{"dogs": "dog"}``, for use without spaCy."""
-    try:
-        data = json.loads(Path(path).read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise BadFileError(f"{path} cannot be read as a table of lemmas: {error}") from None
+    data = read_json(Path(path))
     if not isinstance(data, dict):
         raise BadFileError(f'{path} should be an object such as {{"dogs": "dog"}}, got {type(data).__name__}')
     for word, lemma in data.items():

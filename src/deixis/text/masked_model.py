@@ -8,7 +8,6 @@ shared loop, ``deixis train text/masked``.
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -22,6 +21,8 @@ from torch import Tensor, nn
 
 from deixis.errors import BadFileError
 from deixis.home import cache_home
+from deixis.reading.plain import read_json_object
+from deixis.reading.tensors import check_sizes
 from deixis.text.vocabulary import END, PAD, UNKNOWN, Vocabulary
 
 LONGEST = 64
@@ -137,13 +138,13 @@ class MaskedLanguageModel(nn.Module):
         """Read a trained model: a run or model folder, a run under ``$DEIXIS_HOME/runs``, or ``lite``, which ships."""
         folder = find_language_model(name)
         try:
-            facts = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-            component = facts["recipe"]["model"]
+            facts = read_json_object(folder / "config.json")
+            component = dict(facts["recipe"]["model"])
             weights_file = folder / "model.safetensors"
             digest = hashlib.sha256(weights_file.read_bytes()).hexdigest()
             whole = facts["files"]["model.safetensors"]["sha256"] == digest
             weights = {key: value.float() for key, value in load_file(weights_file).items()}
-        except (OSError, ValueError, KeyError, TypeError, SafetensorError) as error:
+        except (OSError, ValueError, LookupError, TypeError, SafetensorError) as error:
             raise BadFileError(f"{folder} cannot be read as a masked language model: {error!r}") from error
         if component.get("kind") != "masked_language_model":
             raise BadFileError(f"{folder} holds a {component.get('kind')!r}, not a masked language model")
@@ -151,11 +152,12 @@ class MaskedLanguageModel(nn.Module):
             raise BadFileError(f"{weights_file} is damaged: its checksum is not the one in config.json")
         known = {item.name for item in fields(MaskedModelConfig)}
         options: dict[str, Any] = {key: value for key, value in component.items() if key in known}
+        check_sizes(options, {key: tuple(value.shape) for key, value in weights.items()}, str(folder))
         vocabulary = Vocabulary.load(folder / "vocabulary.json")
-        model = cls(MaskedModelConfig(**options), vocabulary)
         try:
+            model = cls(MaskedModelConfig(**options), vocabulary)
             model.load_state_dict(weights)
-        except RuntimeError as error:
+        except (RuntimeError, ArithmeticError, TypeError, ValueError, AssertionError) as error:
             raise BadFileError(f"the weights of {folder} do not fit: {' '.join(str(error).split())}") from error
         model.name = f"masked-{digest[:16]}"
         return model.eval()
@@ -171,9 +173,9 @@ def find_language_model(name: str) -> Path:
         pointers = place / "checkpoints.json"
         if pointers.is_file():
             try:
-                named = json.loads(pointers.read_text(encoding="utf-8"))
+                named = read_json_object(pointers)
                 place = place / "checkpoints" / Path(str(named.get("best") or named["last"])).name
-            except (OSError, ValueError, KeyError, AttributeError) as error:
+            except (ValueError, KeyError) as error:
                 raise BadFileError(f"{pointers} is damaged: {error!r}") from error
         if (place / "config.json").is_file():
             return place

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Self
@@ -18,6 +18,7 @@ from torch import Tensor
 from deixis.atomic import sweep, temporary_name
 from deixis.errors import BadFileError
 from deixis.home import cache_home
+from deixis.reading.plain import read_json_object
 from deixis.text.negatives import (
     NOT_NOUNS,
     LanguageModel,
@@ -39,6 +40,22 @@ class CorpusCaption:
     id: str
     words: tuple[int, ...]
     nouns: tuple[int, ...]
+
+    @property
+    def image(self) -> str:
+        """The photo it is about: ``IMAGE#INDEX`` is the id of a caption."""
+        return self.id.rsplit("#", 1)[0]
+
+
+def said_lemmas(captions: Iterable[CorpusCaption], vocabulary: Vocabulary) -> dict[str, frozenset[str]]:
+    """Return the lemmas of all words that the captions of each photo say."""
+    said: dict[str, set[int]] = {}
+    for caption in captions:
+        said.setdefault(caption.image, set()).update(caption.words)
+    return {
+        image: frozenset(vocabulary.lemma(vocabulary.words[number]) for number in numbers - {PAD, UNKNOWN})
+        for image, numbers in said.items()
+    }
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -62,7 +79,8 @@ class NegativeTable:
         on_progress: Callable[[int, int], None] | None = None,
     ) -> Self:
         """Choose a noun of each caption and find its negatives."""
-        maker = NegativeMaker(model, corpus_nouns(vocabulary), options)
+        maker = NegativeMaker(model, corpus_nouns(vocabulary), options, vocabulary.lemma)
+        said = {} if options.allow_said else said_lemmas(captions, vocabulary)
         chosen: list[tuple[CorpusCaption, int]] = []
         for caption in captions:
             nouns = [
@@ -78,7 +96,8 @@ class NegativeTable:
         for first in range(0, len(chosen), batch):
             part = chosen[first : first + batch]
             texts = [[vocabulary.words[number] for number in caption.words] for caption, _ in part]
-            for row, found in enumerate(maker(texts, [place for _, place in part]), first):
+            told = [said.get(caption.image, frozenset()) for caption, _ in part]
+            for row, found in enumerate(maker(texts, [place for _, place in part], told), first):
                 numbers = [vocabulary.id(candidate.word) for candidate in found.kept]
                 words[row, : len(numbers)] = torch.tensor(numbers)
             if on_progress is not None:
@@ -130,7 +149,7 @@ class NegativeTable:
     def load(cls, folder: Path) -> Self:
         """Read a table back; a damaged one is refused."""
         try:
-            data = json.loads((folder / FACTS).read_text(encoding="utf-8"))
+            data = read_json_object(folder / FACTS)
             whole = hashlib.sha256((folder / TENSORS).read_bytes()).hexdigest() == data["sha256"]
             tensors = load_file(folder / TENSORS)
             table = cls(tuple(data["ids"]), tensors["place"], tensors["words"])

@@ -3,15 +3,16 @@
 InfoGround (Gupta et al., *Contrastive Learning for Weakly Supervised Phrase Grounding*, ECCV 2020, section 2.4). For a
 noun s in context c the 30 likeliest nouns by p(s'|c), with s hidden, are candidates. A synonym or hypernym of s stays
 true for the image, so the candidates are sorted by p(s'|c) / q(s'|s, c), q being what the model says with s visible,
-and the last five are rejected.
+and the last five are rejected. Beyond the paper, a noun that any caption of the photo says is never a candidate unless
+``allow_said``: people have told us that it is there.
 """
 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal, Protocol, Self
 
 import numpy as np
 import torch
@@ -19,6 +20,7 @@ from torch import Tensor
 
 from deixis.errors import DeixisError
 from deixis.text.masked_model import MaskedLanguageModel
+from deixis.text.rules.lemmas import lemmatise_noun
 from deixis.text.vocabulary import SPECIAL_WORDS, Vocabulary
 from deixis.text.word_encoders import load_transformer
 
@@ -40,6 +42,10 @@ class LanguageModel(Protocol):
     @property
     def words(self) -> Sequence[str]:
         """The single tokens it can guess, by number."""
+        ...
+
+    def to(self, device: torch.device | str) -> object:
+        """Move it to where it should compute."""
         ...
 
     def probabilities(self, captions: Sequence[Sequence[str]], places: Sequence[int], *, hide: bool) -> Tensor:
@@ -75,11 +81,13 @@ class Negatives:
 
 @dataclass(frozen=True, slots=True)
 class NegativeOptions:
-    """The paper's: 30 candidates, 25 kept."""
+    """The paper's: 30 candidates, 25 kept. Ours: nothing that is said of the photo."""
 
     kind: NegativeKind = "re-ranked"
     candidates: int = 30
     keep: int = 25
+    allow_said: bool = False
+    """Also take nouns that some caption of the photo says, or other forms of them; the paper's way."""
 
     def __post_init__(self) -> None:
         if not 1 <= self.keep <= self.candidates:
@@ -102,9 +110,22 @@ def choose_noun(places: Sequence[int], caption: str, seed: int = 0) -> int | Non
 
 
 class NegativeMaker:
-    """Finds negatives with a language model among the nouns of a corpus."""
+    """Finds negatives with a language model among the nouns of a corpus.
 
-    def __init__(self, model: LanguageModel, nouns: Iterable[str], options: NegativeOptions | None = None) -> None:
+    Args:
+        model: Says what is likely at a place.
+        nouns: What may be put there.
+        options: How many, and which.
+        lemma: Gives the dictionary form of a noun, so that ``men`` are said where a ``man`` is.
+    """
+
+    def __init__(
+        self,
+        model: LanguageModel,
+        nouns: Iterable[str],
+        options: NegativeOptions | None = None,
+        lemma: Callable[[str], str] = lemmatise_noun,
+    ) -> None:
         self.model = model
         self.options = options or NegativeOptions()
         if self.options.kind not in ("plausible", "re-ranked"):
@@ -119,10 +140,20 @@ class NegativeMaker:
                 f"{self.options.keep} negatives: use a vocabulary with tags (`deixis text prepare`), or keep fewer"
             )
 
-    def __call__(self, captions: Sequence[Sequence[str]], places: Sequence[int]) -> list[Negatives]:
+        self._forms: dict[str, list[int]] = {}
+        for row, column in enumerate(self.columns):
+            self._forms.setdefault(lemma(model.words[column]), []).append(row)
+
+    def __call__(
+        self,
+        captions: Sequence[Sequence[str]],
+        places: Sequence[int],
+        said: Sequence[Collection[str]] | None = None,
+    ) -> list[Negatives]:
         """Return the negatives for the noun at one place of each caption.
 
-        The caption's own noun is never kept, whatever its score: a caption is no negative of itself.
+        The caption's own noun is never kept, whatever its score: a caption is no negative of itself. Nouns whose lemma
+        is among those ``said`` of its photo are not even candidates.
         """
         for caption, place in zip(captions, places, strict=True):
             if not 0 <= place < len(caption):
@@ -130,12 +161,16 @@ class NegativeMaker:
         columns = torch.tensor(self.columns)
         hidden = self.model.probabilities(captions, places, hide=True).float().cpu()[:, columns]  # (C, nouns)
         seen = self.model.probabilities(captions, places, hide=False).float().cpu()[:, columns]
-        top = torch.topk(hidden, min(self.options.candidates, len(self.columns)), dim=1)
+        likely = hidden.clone()
+        for row, lemmas in enumerate(said or ()):
+            likely[row, [at for lemma in lemmas for at in self._forms.get(lemma, ())]] = -1.0
+        top = torch.topk(likely, min(self.options.candidates, len(self.columns)), dim=1)
         found = []
         for row, (caption, place) in enumerate(zip(captions, places, strict=True)):
             chosen = [
                 Candidate(self.model.words[self.columns[column]], p, float(seen[row, column]))
                 for p, column in zip(top.values[row].tolist(), top.indices[row].tolist(), strict=True)
+                if p >= 0
             ]
             found.append(self._divide(chosen, caption[place], place))
         return found
@@ -170,6 +205,11 @@ class TransformersModel:
         """Its tokens; pieces of words are empty, so no noun is like them."""
         return self._words
 
+    def to(self, device: torch.device | str) -> Self:
+        """Move it to where it should compute."""
+        self._model.to(device)
+        return self
+
     @torch.no_grad()
     def probabilities(self, captions: Sequence[Sequence[str]], places: Sequence[int], *, hide: bool) -> Tensor:
         """Return the distribution at the first piece of a word; all its pieces are hidden, by one mask each."""
@@ -183,10 +223,12 @@ class TransformersModel:
             flat = [number for piece in pieces for number in piece]
             rows.append([tokenizer.cls_token_id, *flat, tokenizer.sep_token_id])
         longest = max(map(len, rows))
-        numbers = torch.tensor([row + [tokenizer.pad_token_id] * (longest - len(row)) for row in rows])
-        seen = torch.tensor([[1] * len(row) + [0] * (longest - len(row)) for row in rows])
+        device = self._model.device
+        numbers = torch.tensor([row + [tokenizer.pad_token_id] * (longest - len(row)) for row in rows], device=device)
+        seen = torch.tensor([[1] * len(row) + [0] * (longest - len(row)) for row in rows], device=device)
         logits = self._model(input_ids=numbers, attention_mask=seen).logits  # (C, L, V)
-        return torch.softmax(logits[torch.arange(len(rows)), torch.tensor(at)].float(), -1)[:, : len(self._words)]
+        here = torch.arange(len(rows), device=device), torch.tensor(at, device=device)
+        return torch.softmax(logits[here].float(), -1)[:, : len(self._words)]
 
 
 def load_language_model(name: str) -> LanguageModel:

@@ -211,7 +211,7 @@ def _read_shard(file: Path, texts: list[str]) -> list[Parsed] | None:
     try:
         with gzip.open(file, "rt", encoding="utf-8") as lines:
             parsed = [Parsed.from_json(line) for line in lines]
-    except (OSError, EOFError, ValueError, TypeError, zlib.error):
+    except (OSError, EOFError, ValueError, TypeError, RecursionError, zlib.error):
         return None
     return parsed if [item.text for item in parsed] == texts else None
 

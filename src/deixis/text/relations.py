@@ -6,7 +6,6 @@ classifies its predicate, keeping those seen more than 100 times in the corpus a
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Self
 
 from deixis.atomic import write_json
 from deixis.errors import BadFileError
+from deixis.reading.plain import read_json
 from deixis.text.parsed import Parsed, is_place_before_of
 from deixis.text.rules.lemmas import gerund
 from deixis.types import Phrase, Relation, Sentence, Token
@@ -197,12 +197,9 @@ class RelationVocabulary:
     @classmethod
     def load(cls, path: str | Path) -> Self:
         """Read ``relations.json``."""
-        try:
-            data = json.loads(Path(path).read_text(encoding="utf-8"))
-        except FileNotFoundError:
-            raise BadFileError(f"there is no relation vocabulary at {path}: `deixis text prepare` makes one") from None
-        except (OSError, ValueError) as error:
-            raise BadFileError(f"{path} cannot be read as a relation vocabulary: {error}") from None
+        if not Path(path).exists():
+            raise BadFileError(f"there is no relation vocabulary at {path}: `deixis text prepare` makes one")
+        data = read_json(Path(path))
         if not isinstance(data, dict) or data.get("deixis_relations") != 1:
             raise BadFileError(f'{path} should have "deixis_relations": 1')
         counts, more_than = data.get("predicates"), data.get("more_than")

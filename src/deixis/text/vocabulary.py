@@ -12,6 +12,7 @@ from typing import Any, Self
 
 from deixis.atomic import write_text
 from deixis.errors import BadFileError
+from deixis.reading.plain import read_json
 from deixis.text.rules.english import NOT_GROUNDABLE
 from deixis.text.rules.lemmas import lemmatise
 from deixis.text.tokens import normal_word, vocabulary_words
@@ -112,9 +113,9 @@ class Vocabulary:
         return self.entries[at - len(SPECIAL_WORDS)] if at >= len(SPECIAL_WORDS) else None
 
     def lemma(self, word: str) -> str:
-        """Return a word's lemma; for a word that is not in the vocabulary, by rule."""
+        """Return a word's lemma; for a word without one in the vocabulary, by rule."""
         entry = self.entry(word)
-        return entry.lemma if entry is not None else lemmatise(word)
+        return entry.lemma if entry is not None and entry.lemma else lemmatise(word)
 
     def encode(self, text: str | Sequence[str], max_words: int | None = None, *, end: bool = False) -> list[int]:
         """Return the ids of a text, or of words already cut; optionally cut to a length, and with the end added."""
@@ -191,13 +192,9 @@ class Vocabulary:
     @classmethod
     def load(cls, path: str | Path) -> Self:
         """Read ``vocabulary.json``."""
-        try:
-            data = json.loads(Path(path).read_text(encoding="utf-8"))
-        except FileNotFoundError:
-            raise BadFileError(f"there is no vocabulary at {path}: `deixis text prepare` makes one") from None
-        except (OSError, ValueError) as error:
-            raise BadFileError(f"{path} cannot be read as a vocabulary: {error}") from None
-        return cls.from_json(data, str(path))
+        if not Path(path).exists():
+            raise BadFileError(f"there is no vocabulary at {path}: `deixis text prepare` makes one")
+        return cls.from_json(read_json(Path(path)), str(path))
 
     def _tagged(self, tags: frozenset[str]) -> list[bool]:
         return [False] * len(SPECIAL_WORDS) + [entry.tag in tags for entry in self.entries]

@@ -13,7 +13,9 @@ from pathlib import Path
 
 from deixis.errors import BadFileError, DeixisError
 from deixis.models.checkpoint import CONFIG, VOCABULARY, WEIGHTS, load_config
-from deixis.models.files import digest, read_json, write_folder, write_json
+from deixis.models.files import digest, write_folder, write_json
+from deixis.reading.plain import read_json_object
+from deixis.reading.tensors import load_tensors
 
 
 def average(folders: Sequence[Path], target: Path) -> None:
@@ -21,7 +23,7 @@ def average(folders: Sequence[Path], target: Path) -> None:
 
     >>> average([find_model("runs/general"), find_model("runs/tuned")], Path("both"))  # doctest: +SKIP
     """
-    from safetensors.torch import load_file, save_file
+    from safetensors.torch import save_file
 
     if len(folders) < 2:
         raise DeixisError("a mean needs at least two models: name another run")
@@ -31,12 +33,12 @@ def average(folders: Sequence[Path], target: Path) -> None:
         load_config(folder)  # refuses what is no model, or a damaged one
     *others, last = folders
     words = (last / VOCABULARY).read_bytes()
-    weights = load_file(last / WEIGHTS)
+    weights = load_tensors(last / WEIGHTS)
     total = {name: value.double() if value.is_floating_point() else value for name, value in weights.items()}
     for folder in others:
         if (folder / VOCABULARY).read_bytes() != words:
             raise BadFileError(f"{folder} knows other words than {last}: start one from the other (start_from)")
-        more = load_file(folder / WEIGHTS)
+        more = load_tensors(folder / WEIGHTS)
         if {name: value.shape for name, value in more.items()} != {name: v.shape for name, v in weights.items()}:
             raise BadFileError(f"{folder} is built otherwise than {last}: only models of one recipe have a mean")
         total = {name: value + more[name] if value.is_floating_point() else value for name, value in total.items()}
@@ -48,7 +50,7 @@ def average(folders: Sequence[Path], target: Path) -> None:
             if file.is_file() and not file.name.startswith(("state.", ".")):
                 shutil.copyfile(file, place / file.name)
         save_file(means, place / WEIGHTS)
-        data = read_json(place / CONFIG)
+        data = read_json_object(place / CONFIG)
         data["files"] = {name: digest(place / name) for name in data["files"]}
         write_json(place / CONFIG, data)
 

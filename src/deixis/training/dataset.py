@@ -16,6 +16,7 @@ from deixis.data.collate import (
     RegionSource,
     collate,
     encode_example,
+    sizes_of,
 )
 from deixis.data.locations import find
 from deixis.data.no_regions import NAME as NO_STORE
@@ -179,5 +180,5 @@ def example_set(
         if wanted and name not in stored:
             raise DeixisError(f"the recipe asks for {name}, which {stores[0].path} does not hold: extract it again")
         fields += (name,) if wanted else ()
-    source = RegionSource(tuple(stores), recipe.regions, fields)
+    source = RegionSource(tuple(stores), recipe.regions, fields, recipe.whole_image, sizes_of(examples))
     return ExampleSet(encoded, source, recipe.captions, recipe.supervision, seed, counts)

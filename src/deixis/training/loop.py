@@ -120,7 +120,7 @@ class Trainer:
         sampler.check(self.processes, recipe.accumulate)
         for name, value in recipe.set.items():
             _set_attribute(self.model, name, value, recipe.name)
-        stage = build_stage(recipe, self.model, self.data, self.generator)
+        stage = build_stage(recipe, self.model, self.data, self.generator, self.watch.work)
         for name, weights in self._carried.items():
             if name in stage.objectives:
                 fill(stage.objectives[name], weights, f"objective {name} of the stage before")

@@ -56,7 +56,11 @@ class DataRecipe:
     more: tuple[Source, ...] = ()
     """Further sources of training images."""
     regions: int = 36
-    """Regions per frame; the whole frame comes on top."""
+    """Regions per frame; the whole frame comes on top, unless ``whole_image`` is off."""
+    whole_image: bool = True
+    """Whether the whole frame is a region that can be looked at. No paper has it; stores always hold it."""
+    feature_width: int | None = None
+    """How many numbers describe a region in the files the recipe was written for; other regions are refused."""
     captions: int = 5
     """Captions per image and epoch; an image with more gives others in each epoch."""
     length: int = 20
@@ -139,17 +143,25 @@ class OptimizerRecipe:
 class ScheduleRecipe:
     """How the learning rate moves; see ``schedules.py``."""
 
-    kind: Literal["constant", "step", "plateau", "cosine"] = "constant"
+    kind: Literal["constant", "step", "milestones", "plateau", "cosine"] = "constant"
     every: int = 3
     """step: epochs between two cuts."""
+    at: tuple[int, ...] = ()
+    """milestones: the optimizer steps after which the rate is cut."""
     factor: float = 0.8
-    """step and plateau: what a cut multiplies by."""
+    """step, milestones and plateau: what a cut multiplies by."""
     patience: int = 10
     """plateau: validations without a gain before a cut."""
     floor: float = 0.0
     """The rate never falls below this."""
     warmup: int = 0
     """Optimizer steps over which the rate rises from 0."""
+
+    def __post_init__(self) -> None:
+        if (self.kind == "milestones") != bool(self.at):
+            raise ValueError("'at' goes with kind milestones: it lists the steps after which the rate is cut")
+        if list(self.at) != sorted({*self.at}) or min(self.at, default=1) < 1:
+            raise ValueError(f"at should list growing numbers of steps from 1 on, got {list(self.at)}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,6 +211,8 @@ class ValidationRecipe:
     """Which validation of the registry to run."""
     metric: str = "cider"
     """What decides the best checkpoint, plateaus and early stopping; larger is better."""
+    protocol: Literal["any-box", "merged-box"] = "any-box"
+    """phrases: any box of a phrase may be hit (InfoGround), or all of them are one (ReIR)."""
     every: int = 1
     """Epochs between two validations."""
     samples: int = 4

@@ -11,46 +11,19 @@ They are applied in this order: extended file, file, change, row, size, command 
 from __future__ import annotations
 
 import copy
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
-import yaml
-
-from deixis.errors import BadRecipeError
+from deixis.errors import BadFileError, BadRecipeError
 from deixis.models.strict import to_dataclass, unknown_key
+from deixis.reading.plain import parse_yaml, read_yaml
 from deixis.training.recipe import About, Recipe
 
 _TOP = (*Recipe.__dataclass_fields__, "extends", "change", "sizes", "rows")
-
-
-class _Loader(yaml.SafeLoader):
-    """Safe YAML in which 5e-4 is a number and a key given twice is an error."""
-
-    def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
-        keys = [self.construct_object(key, deep=deep) for key, _ in node.value]
-        for at, key in enumerate(keys):
-            if key in keys[:at]:
-                raise yaml.constructor.ConstructorError(None, None, f"key '{key}' twice", node.start_mark)
-        mapping: dict[Any, Any] = super().construct_mapping(node, deep)
-        return mapping
-
-
-_Loader.add_implicit_resolver(
-    "tag:yaml.org,2002:float", re.compile(r"^[-+]?(\d+\.?\d*|\.\d+)[eE][-+]?\d+$"), list("-+.0123456789")
-)
-
-
-def _plain(text: str) -> Any:
-    """Read YAML as numbers, texts, lists and mappings: the safe loader makes nothing else."""
-    loader = _Loader(text)
-    try:
-        return loader.get_single_data()
-    finally:
-        loader.dispose()
+MOST_EXTENDED = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,12 +127,14 @@ def shipped_recipes() -> list[tuple[Path, Path]]:
 def _read(path: Path, above: tuple[Path, ...]) -> RecipeFile:
     if path in above:
         raise BadRecipeError(f"{path} extends itself, by way of {' and '.join(map(str, above[1:])) or 'nothing else'}")
+    if len(above) > MOST_EXTENDED:
+        raise BadRecipeError(f"{above[0]} extends more than {MOST_EXTENDED} files, one after the other")
+    if not path.exists() or path.is_dir():
+        raise BadRecipeError(f"no recipe at {path}; `deixis recipes` lists those that ship")
     try:
-        data = _plain(path.read_text(encoding="utf-8"))
-    except (FileNotFoundError, IsADirectoryError) as error:
-        raise BadRecipeError(f"no recipe at {path}; `deixis recipes` lists those that ship") from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise BadRecipeError(f"{path} is not YAML: {' '.join(str(error).split())}") from error
+        data = read_yaml(path)
+    except BadFileError as error:
+        raise BadRecipeError(str(error)) from error
     if not isinstance(data, dict):
         raise BadRecipeError(f"{path} should hold a mapping, got {type(data).__name__}")
     for key in data:
@@ -213,8 +188,8 @@ def parse_override(text: str) -> tuple[str, Any]:
     if not equals or not key.strip():
         raise BadRecipeError(f"override '{text}' should read key=value, such as seed=2 or stages.0.epochs=3")
     try:
-        return key.strip(), _plain(value)
-    except yaml.YAMLError as error:
+        return key.strip(), parse_yaml(value, "it")
+    except BadFileError as error:
         raise BadRecipeError(f"the value of override '{text}' is not YAML") from error
 
 

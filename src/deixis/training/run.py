@@ -16,7 +16,9 @@ from typing import IO, Any
 import yaml
 
 from deixis.errors import BadFileError, DeixisError
-from deixis.models.files import cannot_write, read_json, write_folder, write_json, write_text
+from deixis.models.files import cannot_write, write_folder, write_json, write_text
+from deixis.reading.files import open_file
+from deixis.reading.plain import parse_json, read_json_object, read_yaml
 from deixis.training.recipe import Recipe
 
 POINTERS, METRICS, RECIPE, SAMPLES = "checkpoints.json", "metrics.jsonl", "recipe.yaml", "samples.jsonl"
@@ -49,17 +51,13 @@ class Run:
 
     def recipe(self) -> Recipe:
         """Return the recipe the run was begun with."""
-        try:
-            data = yaml.safe_load((self.path / RECIPE).read_text(encoding="utf-8"))
-        except (OSError, yaml.YAMLError) as error:
-            raise BadFileError(f"{self.path / RECIPE} cannot be read: {error}") from error
-        return Recipe.from_plain(data, str(self.path / RECIPE))
+        return Recipe.from_plain(read_yaml(self.path / RECIPE), str(self.path / RECIPE))
 
     def pointer(self, which: str) -> Path | None:
         """Return the folder of the ``last`` or ``best`` checkpoint, or None before there is one."""
         if not (self.path / POINTERS).exists():
             return None
-        name = read_json(self.path / POINTERS).get(which)
+        name = read_json_object(self.path / POINTERS).get(which)
         if name is None:
             return None
         folder = self.path / "checkpoints" / Path(str(name)).name
@@ -69,7 +67,7 @@ class Run:
 
     def save(self, name: str, fill: Callable[[Path], None]) -> str:
         """Write a checkpoint by ``fill(folder)`` and return its name, which :meth:`point` then makes known."""
-        named = read_json(self.path / POINTERS).values() if (self.path / POINTERS).exists() else ()
+        named = read_json_object(self.path / POINTERS).values() if (self.path / POINTERS).exists() else ()
         while name in named:  # a second checkpoint at one step never replaces the first before it is whole
             name += "+"
         folder = self.path / "checkpoints" / name
@@ -80,7 +78,7 @@ class Run:
 
     def point(self, **pointers: str | None) -> None:
         """Replace pointers in one move and delete what is not named any more."""
-        old = read_json(self.path / POINTERS) if (self.path / POINTERS).exists() else {}
+        old = read_json_object(self.path / POINTERS) if (self.path / POINTERS).exists() else {}
         new = {**old, **pointers}
         write_json(self.path / POINTERS, new)
         for folder in (self.path / "checkpoints").iterdir():
@@ -98,15 +96,15 @@ class Run:
             raise cannot_write(self.path / file, error) from error
 
     def entries(self, file: str = METRICS) -> Iterator[dict[str, Any]]:
-        """Yield what was logged; a last line that was cut short is left out."""
+        """Yield what was logged; a line that was cut short or damaged is left out."""
         path = self.path / file
         if not path.exists():
             return
-        with path.open(encoding="utf-8") as lines:
+        with open_file(path) as lines:
             for line in lines:
                 try:
-                    entry = json.loads(line)
-                except ValueError:
+                    entry = parse_json(line, str(path))
+                except BadFileError:
                     continue
                 if isinstance(entry, dict):
                     yield entry

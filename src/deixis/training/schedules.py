@@ -1,4 +1,4 @@
-"""Learning rates over time: constant, step, plateau on a validation metric, cosine; each with an optional warm-up.
+"""Learning rates over time: constant, step, milestones, plateau on a validation metric, cosine; each may warm up.
 
 A schedule is a function of where the run is, but for the plateau, whose memory is a few numbers kept in the state.
 """
@@ -34,6 +34,8 @@ class Schedule:
         rate = self.lr
         if recipe.kind == "step":
             rate *= recipe.factor ** (epoch // recipe.every)
+        elif recipe.kind == "milestones":
+            rate *= recipe.factor ** sum(step >= cut for cut in recipe.at)
         elif recipe.kind == "plateau":
             rate *= recipe.factor**self.cuts
         elif recipe.kind == "cosine":

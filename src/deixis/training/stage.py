@@ -18,6 +18,7 @@ from deixis.models.checkpoint import VOCABULARY, WEIGHTS, ModelConfig, fill, loa
 from deixis.models.registry import build
 from deixis.models.strict import unknown_key
 from deixis.objectives.base import Context
+from deixis.reading.tensors import check_sizes, tensor_shapes
 from deixis.regions.store.reader import RegionStore
 from deixis.text.vocabulary import Vocabulary
 from deixis.training.recipe import Recipe, StageRecipe
@@ -127,11 +128,16 @@ def _frames(data: TrainingData) -> int:
 def load_model(folder: Path) -> tuple[nn.Module, Vocabulary, ModelConfig]:
     """Return the model of a folder, ready to answer."""
     config = load_config(folder)
+    check_sizes({"model": config.recipe.model.options, **config.sizes}, tensor_shapes(folder / WEIGHTS), str(folder))
     weights = load_weights(folder, config)
     vocabulary = Vocabulary.load(folder / VOCABULARY)
     if config.sizes.get("words") != len(vocabulary):
         raise BadFileError(f"{folder} was made for {config.sizes.get('words')} words, not {len(vocabulary)}: damaged")
-    model = _model(config, vocabulary)
+    try:
+        model = _model(config, vocabulary)
+    except (RuntimeError, ArithmeticError, TypeError, AssertionError, MemoryError) as error:
+        reason = " ".join(str(error).split())[:300]
+        raise BadFileError(f"no model can be built from the recipe in {folder}: {reason}") from error
     fill(model, weights, folder)
     return model.eval(), vocabulary, config
 
@@ -174,9 +180,13 @@ def _grounder_digest(name: str) -> str:
 
 
 def build_stage(
-    recipe: StageRecipe, model: nn.Module, data: TrainingData, generator: torch.Generator | None = None
+    recipe: StageRecipe,
+    model: nn.Module,
+    data: TrainingData,
+    generator: torch.Generator | None = None,
+    tell: Callable[[str, int, int], None] | None = None,
 ) -> Stage:
-    """Return the stage of a recipe around a model."""
+    """Return the stage of a recipe around a model; ``tell`` hears of work done before the first step."""
     known: dict[str, Any] = {
         "model": model,
         "captioner": model,
@@ -186,6 +196,7 @@ def build_stage(
         "sizes": input_sizes(data.store, data.vocabulary),
         "load_grounder": _grounder_loader(model, data),
         "grounder_digest": _grounder_digest,
+        "tell": tell,
     }
     objectives = {
         objective.name: build(

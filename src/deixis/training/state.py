@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 from torch import Tensor
 
 from deixis.errors import BadFileError
-from deixis.models.files import digest, read_json, write_json
+from deixis.models.files import digest, write_json
+from deixis.reading.plain import read_json_object
+from deixis.reading.tensors import load_tensors
 
 STATE_VERSION = 1
 TENSORS, FACTS = "state.safetensors", "state.json"
@@ -63,17 +64,17 @@ class RunState:
     @classmethod
     def load(cls, folder: Path) -> RunState:
         """Read a state back; a damaged file is refused."""
-        facts = read_json(folder / FACTS)
+        facts = read_json_object(folder / FACTS)
         if facts.get("version") != STATE_VERSION:
             raise BadFileError(f"{folder / FACTS} has version {facts.get('version')!r}, expected {STATE_VERSION}")
         try:
             if digest(folder / TENSORS) != facts["files"][TENSORS]:
                 raise BadFileError(f"{folder / TENSORS} is damaged: its checksum is not the one in {FACTS}")
-            tensors = load_file(folder / TENSORS)
+            tensors = load_tensors(folder / TENSORS)
             known = {item.name for item in fields(Position)}
             position = Position(**{key: value for key, value in facts["position"].items() if key in known})
             return cls(position, facts["schedule"], facts["optimizer"], int(facts["processes"]), tensors)
-        except (OSError, SafetensorError, KeyError, TypeError) as error:
+        except (OSError, KeyError, TypeError, ValueError) as error:
             raise BadFileError(f"the state in {folder} is damaged: {error}") from error
 
 

@@ -30,6 +30,7 @@ class Watch:
         self.run = run
         self._progress: Progress | None = None
         self._task: TaskID | None = None
+        self._tenth = 0
         self._writer = _tensorboard(run) if enabled and tensorboard and run is not None else None
 
     def __enter__(self) -> Self:
@@ -53,6 +54,18 @@ class Watch:
                 self._progress.remove_task(self._task)
             text = f"{stage}, epoch {epoch + 1} of {epochs}"
             self._task = self._progress.add_task(text, total=total, completed=done, note="")
+
+    def work(self, text: str, done: int, total: int) -> None:
+        """Show work that comes before the steps, such as finding negatives: a bar, or elsewhere a line each tenth."""
+        if self._progress is not None:
+            if self._task is None or self._progress.tasks[-1].description != text:
+                if self._task is not None:
+                    self._progress.remove_task(self._task)
+                self._task = self._progress.add_task(text, total=total, note="")
+            self._progress.update(self._task, completed=done)
+        elif self.enabled and 10 * done // total > self._tenth:
+            self.console.print(f"{text}: {done} of {total}")
+        self._tenth = 10 * done // total if done < total else 0
 
     def step(self, entry: Mapping[str, Any]) -> None:
         """Show one optimizer step."""

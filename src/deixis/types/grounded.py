@@ -6,7 +6,6 @@ HTTP interface or files.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
@@ -16,6 +15,8 @@ from deixis.types.sentence import Box
 from deixis.types.shown import Shown
 
 SCHEMA_VERSION = 1
+LARGEST = 1e15
+"""No number of an answer is larger: pixels, seconds and scores are far below, and sums of such numbers stay finite."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -121,8 +122,8 @@ class GroundedCaption(Shown):
             words=tuple(words),
             score=_number(data.get("score", 0.0), "score"),
             model=str(data.get("model", "")),
-            segment=None if segment is None else (_number(segment[0], "segment"), _number(segment[1], "segment")),
-            frame_times=tuple(_number(value, "frame_times") for value in data.get("frame_times", ())),
+            segment=None if segment is None else _segment(segment),
+            frame_times=tuple(_number(value, "frame_times") for value in _list(data, "frame_times")),
         )
 
 
@@ -207,7 +208,7 @@ class GroundedPhrases(Shown):
     def from_json(cls, data: Mapping[str, Any]) -> Self:
         """Read the JSON form back; anything malformed is a BadFileError that names the value."""
         _check_header(data, "phrases")
-        sentence = data.get("sentence")
+        sentence = None if data.get("sentence") is None else _text(data, "sentence")
         phrases = []
         for at, item in enumerate(_items(data, "phrases")):
             where = f"phrases[{at}]"
@@ -222,8 +223,10 @@ class GroundedPhrases(Shown):
                     found=bool(item.get("found", True)),
                     start=start,
                     end=end,
-                    ranked=tuple(_box(box, f"{where}.ranked") for box in item.get("ranked", ())),
-                    ranked_scores=tuple(_number(s, f"{where}.ranked_scores") for s in item.get("ranked_scores", ())),
+                    ranked=tuple(_box(box, f"{where}.ranked") for box in _list(item, "ranked", where)),
+                    ranked_scores=tuple(
+                        _number(score, f"{where}.ranked_scores") for score in _list(item, "ranked_scores", where)
+                    ),
                     label=None if item.get("label") is None else _text(item, "label", where),
                 )
             )
@@ -267,17 +270,38 @@ def _check_header(data: Mapping[str, Any], kind: str) -> None:
         raise BadFileError(f"expected a JSON object for grounded {kind}, got {type(data).__name__}")
     if data.get("deixis") != SCHEMA_VERSION:
         raise BadFileError(
-            f'expected "deixis": {SCHEMA_VERSION}, got {data.get("deixis")!r}: not our JSON, or of a newer version'
+            f'expected "deixis": {SCHEMA_VERSION}, got {_shown(data.get("deixis"))}: '
+            "not our JSON, or of a newer version"
         )
     if data.get("kind") != kind:
-        raise BadFileError(f'expected "kind": "{kind}", got {data.get("kind")!r}')
+        raise BadFileError(f'expected "kind": "{kind}", got {_shown(data.get("kind"))}')
 
 
 def _text(data: Mapping[str, Any], key: str, where: str = "") -> str:
     value = data.get(key)
     if not isinstance(value, str):
-        raise BadFileError(f"{where + '.' if where else ''}{key} should be a string, got {value!r}")
+        raise BadFileError(f"{where + '.' if where else ''}{key} should be a string, got {_shown(value)}")
     return value
+
+
+def _list(data: Mapping[str, Any], key: str, where: str = "") -> Sequence[Any]:
+    value = data.get(key, ())
+    if not isinstance(value, list | tuple):
+        raise BadFileError(f"{where + '.' if where else ''}{key} should be a list, got {_shown(value)}")
+    return value
+
+
+def _segment(value: Any) -> tuple[float, float]:
+    if not isinstance(value, list | tuple) or len(value) != 2:
+        raise BadFileError(f"segment should be [start, end] in seconds, got {_shown(value)}")
+    return _number(value[0], "segment"), _number(value[1], "segment")
+
+
+def _shown(value: Any) -> str:
+    try:
+        return repr(value)[:100]
+    except (RecursionError, ValueError):  # lists without end, numbers of thousands of digits
+        return f"a {type(value).__name__}"
 
 
 def _items(data: Mapping[str, Any], key: str) -> Sequence[Mapping[str, Any]]:
@@ -288,21 +312,25 @@ def _items(data: Mapping[str, Any], key: str) -> Sequence[Mapping[str, Any]]:
 
 
 def _number(value: Any, where: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise BadFileError(f"{where} should be a finite number, got {value!r}")
+    if isinstance(value, bool) or not isinstance(value, int | float) or not -LARGEST <= value <= LARGEST:
+        raise BadFileError(f"{where} should be a number between -1e15 and 1e15, got {_shown(value)}")
     return float(value)
 
 
 def _size(data: Mapping[str, Any]) -> tuple[int, int]:
     value = data.get("size")
-    if not (isinstance(value, list | tuple) and len(value) == 2 and all(isinstance(v, int) and v > 0 for v in value)):
-        raise BadFileError(f"size should be [width, height] in pixels, got {value!r}")
+    if not (
+        isinstance(value, list | tuple)
+        and len(value) == 2
+        and all(isinstance(v, int) and 0 < v < LARGEST for v in value)
+    ):
+        raise BadFileError(f"size should be [width, height] in pixels, got {_shown(value)}")
     return int(value[0]), int(value[1])
 
 
 def _box(value: Any, where: str) -> Box:
     if not isinstance(value, list | tuple) or len(value) != 4:
-        raise BadFileError(f"{where} should be [x1, y1, x2, y2], got {value!r}")
+        raise BadFileError(f"{where} should be [x1, y1, x2, y2], got {_shown(value)}")
     x1, y1, x2, y2 = (_number(v, where) for v in value)
     if x2 < x1 or y2 < y1:
         raise BadFileError(f"{where} should be [x1, y1, x2, y2] with x1 <= x2 and y1 <= y2, got {list(value)!r}")
@@ -310,8 +338,8 @@ def _box(value: Any, where: str) -> Box:
 
 
 def _boxes(item: Mapping[str, Any], where: str) -> tuple[tuple[Box, ...], tuple[int, ...]]:
-    boxes = tuple(_box(box, f"{where}.boxes") for box in item.get("boxes", ()))
-    frames = tuple(int(_number(frame, f"{where}.frames")) for frame in item.get("frames", ()))
+    boxes = tuple(_box(box, f"{where}.boxes") for box in _list(item, "boxes", where))
+    frames = tuple(int(_number(frame, f"{where}.frames")) for frame in _list(item, "frames", where))
     if frames and len(frames) != len(boxes):
         raise BadFileError(f"{where} has {len(boxes)} boxes but {len(frames)} frames")
     return boxes, frames or (0,) * len(boxes)
@@ -320,5 +348,7 @@ def _boxes(item: Mapping[str, Any], where: str) -> tuple[tuple[Box, ...], tuple[
 def _span(item: Mapping[str, Any], text: str, where: str) -> tuple[int, int]:
     start, end = item.get("start"), item.get("end")
     if not (isinstance(start, int) and isinstance(end, int) and 0 <= start <= end <= len(text)):
-        raise BadFileError(f"{where} has span {start!r} to {end!r}, outside a text of {len(text)} characters")
+        raise BadFileError(
+            f"{where} has span {_shown(start)} to {_shown(end)}, outside a text of {len(text)} characters"
+        )
     return start, end

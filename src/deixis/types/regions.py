@@ -55,10 +55,10 @@ class Regions:
         rows = ("boxes", "features", "objectness", "regionness", "class_probs", "word_probs", "frame")
         return replace(self, **{name: value[index] for name in rows if (value := getattr(self, name)) is not None})
 
-    def top(self, count: int) -> Regions:
-        """Keep the first ``count`` regions of each frame and its whole-frame region, which is always its last row."""
+    def top(self, count: int, *, whole: bool = True) -> Regions:
+        """Keep the first ``count`` regions of each frame and, if ``whole``, its whole-frame region, always its last."""
         kept: list[Tensor] = []
         for frame in range(self.frames):
             rows = torch.nonzero(self.frame == frame).flatten()
-            kept.append(rows if len(rows) <= count + 1 else torch.cat([rows[:count], rows[-1:]]))
+            kept += [rows[:-1][:count], rows[-1:] if whole else rows[:0]]
         return self.take(torch.cat(kept)) if kept else self

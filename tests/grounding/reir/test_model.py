@@ -54,11 +54,13 @@ def see(model: Reir, batch: Batch, image: int, region: int, box: torch.Tensor) -
     return seen
 
 
-@FORMS
-@pytest.mark.parametrize("product", ["attention", "score"])
+@pytest.mark.parametrize(
+    ("form", "product", "own"),
+    [("paper", "attention", False), ("paper", "score", False), ("code", "attention", False), ("paper", "score", True)],
+)
 @torch.no_grad()
-def test_equations_1_to_11_written_out(cases: Any, form: str, product: str) -> None:
-    model, batch = cases.reir(form, product=product), cases.batch()
+def test_equations_1_to_11_written_out(cases: Any, form: str, product: str, own: bool) -> None:
+    model, batch = cases.reir(form, product=product, own_networks=own), cases.batch()
     logits, boxes = model.ranked_boxes(batch)
     assert batch.phrases is not None
     spans = [(0, 0, 2), (0, 3, 6), (1, 0, 2), (2, 0, 2), (2, 3, 5)]
@@ -289,3 +291,42 @@ def test_ground_answers_odd_sentences(cases: Any) -> None:
             assert 0 <= phrase.score <= 1
     with pytest.raises(DeixisError, match="phrase 7 does not exist"):
         model.ground(photo(cases), sentence, [7])
+
+
+def test_both_levels_share_their_networks(cases: Any) -> None:
+    model, own = cases.reir(), cases.reir(own_networks=True)
+    assert model.fine is model.coarse  # equations 2, 9 and 10 have one F_cls and one F_reg
+    assert own.fine is not own.coarse
+    names = [name for name, _ in model.named_parameters()]
+    assert len(names) == len(set(names)) < len(list(own.named_parameters()))
+    assert cases.reir(two_stages=False, regression="none", graph="none").fine is None
+
+
+@torch.no_grad()
+def test_as_released_nobody_looks_where_the_label_says_nothing(cases: Any) -> None:
+    batch = cases.batch()
+    batch.regions.class_probs[:] = 0
+    for region, label in ((0, 0), (1, 1), (2, 2), (3, 0)):
+        batch.regions.class_probs[0, region, label] = 1
+    weights = {}
+    for form in ("paper", "code"):
+        model = cases.reir(form, prior="lemma")
+        model.coarse.score.of_object.bias.fill_(-30.0)  # every match is bad, so a nearness of 0 would be the best score
+        if model.coarse.score.out is not None:
+            model.coarse.score.out.weight.fill_(0.0)
+            model.coarse.score.out.bias.fill_(-30.0)
+        done = model(batch)
+        weights[form] = done.coarse.weights
+        assert done.refined is not None
+        kept = done.refined.chosen[1].tolist()  # "a red dog": dogs are regions 0 and 3
+        assert sorted(kept) == ([1, 2] if form == "paper" else [0, 3])
+        # "a man" fits no label: everybody is looked at
+        torch.testing.assert_close(done.coarse.weights[0], torch.full((4,), 0.25))
+    assert weights["paper"][1, [0, 3]].sum() < 1e-3
+    assert float(weights["code"][1, [0, 3]].sum()) == pytest.approx(1)
+    assert weights["code"][1, [1, 2]].tolist() == [0, 0]
+
+
+def test_a_product_of_scores_is_not_released(cases: Any) -> None:
+    with pytest.raises(ValueError, match="product score goes with form paper"):
+        cases.reir("code", product="score")

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from deixis.grounding.reir.forward_pass import Level
 from deixis.grounding.reir.refinement import Neighbourhood, move, self_taught_losses, self_taught_targets
 
-RELEASED = Neighbourhood(gap=0.1)
+RELEASED = Neighbourhood(gap=0.1, anchor=False)
 TOP = [10.0, 10.0, 20.0, 20.0]
 BOXES = [
     TOP,
@@ -33,10 +33,21 @@ def level(offsets: torch.Tensor | None = None) -> Level:
 def test_only_near_and_clearly_less_liked_proposals_are_taught() -> None:
     _, taught = self_taught_targets(level(), RELEASED)
     assert taught.tolist() == [[False, True, True, False, False, False, False]]
-    _, taught = self_taught_targets(level(), Neighbourhood())  # the paper: every neighbour
+    _, taught = self_taught_targets(level(), Neighbourhood(anchor=False))
     assert taught.tolist() == [[False, True, True, False, False, True, False]]
-    _, taught = self_taught_targets(level(), Neighbourhood(overlap=0.5, gap=0.05))
+    _, taught = self_taught_targets(level(), Neighbourhood(overlap=0.5, gap=0.05, anchor=False))
     assert taught.tolist() == [[False, True, True, True, False, True, False]]
+
+
+def test_the_best_proposal_is_taught_to_stay() -> None:
+    targets, taught = self_taught_targets(level(), Neighbourhood())  # equation 15: whoever overlaps by more than tau
+    assert taught.tolist() == [[True, True, True, False, True, True, False]]
+    assert targets[0, 0].tolist() == targets[0, 4].tolist() == [0.0, 0.0, 0.0, 0.0]
+    offsets = torch.full((1, 7, 4), 3.0, requires_grad=True)
+    (gradient,) = torch.autograd.grad(self_taught_losses(level(offsets), Neighbourhood()).sum(), offsets)
+    assert (gradient[0, 0] > 0).all()  # back to where it is
+    (gradient,) = torch.autograd.grad(self_taught_losses(level(offsets), RELEASED).sum(), offsets)
+    assert not gradient[0, 0].any()
 
 
 def test_targets_are_weighted_offsets_to_the_best_proposal() -> None:

@@ -73,5 +73,5 @@ def test_vocabularies_from_files(tmp_path: Path) -> None:
     (tmp_path / "wrong.json").write_text('{"dog": "puppy"}')
     with pytest.raises(BadFileError, match="an object of lists"):
         ObjectVocabulary.load(tmp_path / "wrong.json")
-    with pytest.raises(BadFileError, match="cannot read"):
+    with pytest.raises(BadFileError, match="there is no file"):
         ObjectVocabulary.load(tmp_path / "none.json")

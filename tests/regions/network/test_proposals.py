@@ -9,14 +9,7 @@ from hypothesis import strategies as st
 from deixis.regions.network.proposals import LYING, PRIOR_SIDES, STANDING, THING, ProposalHead, cells_of, decode, encode
 from deixis.regions.network.pyramid import STRIDES, Pyramid
 from deixis.regions.network.select import Ranking, select
-from deixis.regions.training.targets import (
-    assign_regions,
-    giou,
-    mirror,
-    proposal_losses,
-    targets_of,
-    teacher_cells_at,
-)
+from deixis.regions.training.targets import assign, giou, owners, proposal_losses, targets_of
 
 
 def test_cells_by_hand() -> None:
@@ -29,7 +22,7 @@ def test_cells_by_hand() -> None:
 
 
 def test_heads_answer_once_per_cell() -> None:
-    pyramid, head = Pyramid(16), ProposalHead(16, 1)
+    pyramid, head = Pyramid(16, (40, 112, 320)), ProposalHead(16, 1)
     levels = (torch.zeros(2, 40, 8, 12), torch.zeros(2, 112, 4, 6), torch.zeros(2, 320, 2, 3))
     scores, offsets = head(pyramid(levels))
     count = len(cells_of(64, 96).strides)
@@ -66,59 +59,44 @@ def test_giou_by_hand() -> None:
     torch.testing.assert_close(giou(a, b), torch.tensor([1.0, 1 / 3, -1 / 3]))
 
 
-def test_teacher_cells_of_a_square_photo_at_its_own_size() -> None:
-    """At 416 x 416 our cells are the teacher's cells; mirrored, each row is read backwards."""
-    cells = cells_of(416, 416)
-    straight = teacher_cells_at(cells, (416, 416), (416, 416), False)
-    known = straight >= 0
-    assert straight[known].tolist() == list(range(3549))
-    assert (cells.levels[~known] == 3).all()
-    turned = teacher_cells_at(cells, (416, 416), (416, 416), True)
-    assert turned[:52].tolist() == list(range(51, -1, -1))
-
-
-def test_regions_are_assigned_by_size_shape_and_place() -> None:
+def test_boxes_are_assigned_by_size_and_place() -> None:
     cells = cells_of(320, 416)
-    boxes = torch.tensor([[100.0, 100.0, 148.0, 124.0], [200.0, 40.0, 280.0, 240.0]])  # small lying, large standing
-    which = assign_regions(boxes, torch.tensor([0.9, 0.8]), cells)  # (A, 2)
-    lying, standing = which[:, 0] == 0, which[:, 1] == 1
-    assert set(cells.levels[lying].tolist()) <= {0, 1}
-    assert set(cells.levels[standing].tolist()) <= {1, 2}
-    assert ((cells.centres[lying] - torch.tensor([124.0, 112.0])).abs().amax(1) <= cells.strides[lying]).all()
-    assert not (which[:, 0] == 1).any()
-    assert not (which[:, 1] == 0).any()
+    boxes = torch.tensor([[100.0, 100.0, 148.0, 124.0], [200.0, 40.0, 280.0, 240.0]])  # small, large
+    claim = assign(boxes, torch.tensor([0.9, 0.8]), cells)  # (A, 2)
+    small, large = claim[:, 0] > 0, claim[:, 1] > 0
+    assert set(cells.levels[small].tolist()) <= {0, 1}
+    assert set(cells.levels[large].tolist()) <= {1, 2}
+    assert ((cells.centres[small] - torch.tensor([124.0, 112.0])).abs().amax(1) <= cells.strides[small]).all()
+    which = owners(claim, torch.tensor([True, False]))
+    assert (which[small] == 0).all()
+    assert (which[~small] == -1).all()
 
 
-def test_mirror_twice_is_nothing() -> None:
-    boxes = torch.rand(5, 4)
-    torch.testing.assert_close(mirror(mirror(boxes)), boxes)
+def test_the_tiniest_and_the_largest_boxes_have_a_cell() -> None:
+    cells = cells_of(320, 416)
+    boxes = torch.tensor([[99.0, 99.0, 103.0, 102.0], [0.0, 0.0, 416.0, 320.0]])
+    claim = assign(boxes, torch.ones(2), cells)
+    assert set(cells.levels[claim[:, 0] > 0].tolist()) == {0}
+    assert set(cells.levels[claim[:, 1] > 0].tolist()) == {3}
 
 
 def test_perfect_boxes_cost_nothing_and_unseen_regions_are_not_judged() -> None:
     cells = cells_of(64, 64)
-    things = torch.zeros(2, 3549, 5)
-    things[..., 2:4] = 0.5
-    things[..., 4] = 0.49
-    found = torch.tensor([[0.25, 0.25, 0.75, 0.5, 0.9]])
-    targets = targets_of(cells, (64, 64), [(416, 416), (416, 416)], [False, True], things, [found, None])
+    thing, found = torch.tensor([[0.25, 0.25, 0.75, 0.75, 0.49]]), torch.tensor([[0.25, 0.25, 0.75, 0.5, 0.9]])
+    targets = targets_of(cells, (64, 64), [thing, thing[:0]], [found, None])
     assert targets.judged[0].all()
+    assert targets.judged[1, :, THING].all()
     assert not targets.judged[1, :, LYING:].any()
-    assert targets.scores[0, 0, THING] == 0.7  # the square root of the teacher's score
+    hit = targets.boxed[0, :, THING] > 0
+    assert hit.any()
+    torch.testing.assert_close(targets.scores[0, hit, THING], torch.full((int(hit.sum()),), 0.7))  # a square root
+    assert (targets.boxes[0, hit, THING] == torch.tensor([16.0, 16.0, 48.0, 48.0])).all()
+    assert not (targets.boxed[0, :, STANDING] > 0).any()  # the region lies
     logits = torch.zeros(2, len(cells.strides), 3)
     losses = proposal_losses(logits, targets.boxes.clone(), targets, cells)
     for name in ("thing_box", "region_box", "thing_offset", "region_offset"):
         assert float(losses[name]) < 1e-5, name
     assert float(losses["region_score"]) > 0
-
-
-def test_mirrored_targets_lie_on_the_other_side() -> None:
-    cells = cells_of(64, 64)
-    things = torch.zeros(1, 3549, 5)
-    found = torch.tensor([[0.0, 0.0, 0.25, 0.75, 0.9]])
-    targets = targets_of(cells, (64, 64), [(416, 416)], [True], things, [found])
-    hit = targets.boxed[0, :, STANDING] > 0
-    assert hit.any()
-    assert (targets.boxes[0, hit, STANDING] == torch.tensor([48.0, 0.0, 64.0, 48.0])).all()
 
 
 def test_select_ranks_suppresses_and_adds_the_whole() -> None:

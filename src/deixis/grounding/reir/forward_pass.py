@@ -47,6 +47,7 @@ class ReirPass:
 
     image: Tensor  # (P,)
     phrase: Tensor  # (P, D) x_q
+    sentence: Tensor  # (C, D) the mean of the states of each caption's words
     coarse: Level
     refined: Refined | None = None
 
@@ -65,11 +66,12 @@ def reir_pass(context: Context) -> ReirPass:
         refined = None
         if "reir.chosen" in shared:
             refined = Refined(Level.recall(shared, "reir.fine"), shared["reir.moved"], shared["reir.chosen"])
-        return ReirPass(shared["reir.image"], shared["reir.phrase"], Level.recall(shared, "reir.coarse"), refined)
+        image, phrase, sentence = (shared[f"reir.{name}"] for name in ("image", "phrase", "sentence"))
+        return ReirPass(image, phrase, sentence, Level.recall(shared, "reir.coarse"), refined)
     if not isinstance(context.model, Reir):
         raise TypeError(f"this objective trains ReIR, not a {type(context.model).__name__}")
     done: ReirPass = context.model(context.batch, context.step)
-    shared["reir.image"], shared["reir.phrase"] = done.image, done.phrase
+    shared |= {"reir.image": done.image, "reir.phrase": done.phrase, "reir.sentence": done.sentence}
     done.coarse.keep(shared, "reir.coarse")
     if done.refined is not None:
         done.refined.level.keep(shared, "reir.fine")

@@ -22,7 +22,7 @@ from deixis.grounding.label_prior import LabelPriorConfig, label_table, phrase_w
 from deixis.grounding.reir.features import Form, PhraseFeatures, RegionFeatures
 from deixis.grounding.reir.forward_pass import Level, Refined, ReirPass
 from deixis.grounding.reir.object_graph import ObjectGraph, gate_scale, neighbours
-from deixis.grounding.reir.pair_networks import Matching, Regression, attention
+from deixis.grounding.reir.pair_networks import Matching, Regression, attention, named_alike
 from deixis.grounding.reir.refinement import move
 from deixis.text.vocabulary import UNKNOWN, Vocabulary
 
@@ -35,7 +35,8 @@ class ReirConfig:
     """Defaults are the paper's full model."""
 
     form: Form = "paper"
-    """``code``: GRU for LSTM, BatchNorm, one linear layer for scores, ReLU on the label prior, a scaled gate."""
+    """``code``: GRU for LSTM, BatchNorm, one linear layer for scores, ReLU on the label prior and no attention where it
+    is 0, a scaled gate."""
     width: int = 1024
     word_width: int = 300
     hidden: int = 512
@@ -44,6 +45,8 @@ class ReirConfig:
     """Space in which the ranking loss compares captions and images; its scores are divided by the square root."""
     two_stages: bool = True
     """False: coarse matching only, the paper's baseline."""
+    own_networks: bool = False
+    """True: each level has an F_cls and an F_reg of its own; equations 2, 9 and 10 share them."""
     keep: int = 5
     """K, the proposals that go on to the fine level."""
     regression: Regression = "phrase"
@@ -61,6 +64,8 @@ class ReirConfig:
             raise ValueError("keep should be at least 1 and start at least 0")
         if not self.two_stages and (self.graph != "none" or self.regression != "none"):
             raise ValueError("without two_stages, graph and regression should be none: the baseline has neither")
+        if self.form == "code" and self.product == "score":
+            raise ValueError("the released program multiplies attention: product score goes with form paper")
 
 
 class Reir(WordGrounder):
@@ -84,9 +89,9 @@ class Reir(WordGrounder):
         self.read = PhraseFeatures(config.form, sizes.words, config.word_width, width)
         self.coarse = Matching(config.form, width, config.hidden, config.regression)
         self.graph: ObjectGraph | None = None
-        self.fine: Matching | None = None
-        if config.two_stages:
-            self.fine = Matching(config.form, width, config.hidden, config.regression)
+        self.own_fine: Matching | None = None
+        if config.two_stages and config.own_networks:
+            self.own_fine = Matching(config.form, width, config.hidden, config.regression)
         if config.graph != "none":
             self.graph = ObjectGraph(width, config.graph, gate_scale(config.form))
         self.match_phrase = nn.Linear(width, config.match_width)
@@ -94,6 +99,13 @@ class Reir(WordGrounder):
         self.register_buffer("moves", torch.tensor(False))
         classes = sizes.classes if config.prior.kind != "none" else 0
         self.register_buffer("labels", torch.zeros(sizes.words, classes))
+
+    @property
+    def fine(self) -> Matching | None:
+        """The networks of the fine level, those of the coarse one unless it has its own; None for one stage."""
+        if not self.config.two_stages:
+            return None
+        return self.coarse if self.own_fine is None else self.own_fine
 
     def start(self) -> None:
         """Compare the vocabulary with the names of the detector's classes; a loaded model carries the table along."""
@@ -118,7 +130,9 @@ class Reir(WordGrounder):
             self.moves.fill_(self.config.regression != "none" and step >= self.config.start)
         caption = batch.phrases.caption
         inside = phrase_words(batch.phrases, batch.words.shape[1])
-        phrase = self.read.pooled(self.read(batch), inside, caption)  # (P, D)
+        states = self.read(batch)
+        phrase = self.read.pooled(states, inside, caption)  # (P, D)
+        sentence = states.sum(1) / real_words(batch).sum(1, keepdim=True).clamp(min=1)  # (C, D)
         regions, image = batch.regions, batch.image_of[caption]
         objects = self._objects(batch)
         mask = regions.mask[image]  # (P, N)
@@ -127,10 +141,10 @@ class Reir(WordGrounder):
         offsets = None
         if self.coarse.offset is not None:
             offsets = self.coarse.offset.shared(phrase, objects, image)  # (P, N, 4)
-        weights = attention(scores, mask)
+        weights = attention(scores, named_alike(prior, mask, self.config.form))
         seen = torch.einsum("pn,pnd->pd", weights, objects[image])
         coarse = Level(mask, regions.boxes[image].float(), scores, weights, seen, offsets)
-        first = ReirPass(image, phrase, coarse)
+        first = ReirPass(image, phrase, sentence, coarse)
         if self.fine is None:
             return first
         return replace(first, refined=self._refine(self.fine, batch, first, prior, objects))
@@ -142,7 +156,9 @@ class Reir(WordGrounder):
         if coarse.offsets is not None and moves:
             boxes = move(boxes, coarse.offsets.detach(), regions.sizes[image])
         count = min(self.config.keep, boxes.shape[1])
-        chosen = coarse.scores.masked_fill(~coarse.mask, -torch.inf).topk(count, 1).indices  # (P, K)
+        alike = named_alike(prior, coarse.mask, self.config.form)
+        order = coarse.scores.masked_fill(~alike, torch.finfo(coarse.scores.dtype).min)
+        chosen = order.masked_fill(~coarse.mask, -torch.inf).topk(count, 1).indices  # (P, K)
         mask, kept = coarse.mask.gather(1, chosen), (image.unsqueeze(1), chosen)
         kept_boxes = boxes.gather(1, chosen.unsqueeze(-1).expand(-1, -1, 4))
         if moves:  # a moved box keeps the feature of the proposal it came from; its place is the new one
@@ -154,7 +170,7 @@ class Reir(WordGrounder):
             objects = self.graph(objects, coarse.weights.gather(1, chosen), edges)
         scores = fine.score(first.phrase, objects).squeeze(-1) * prior.gather(1, chosen)  # equation 9
         offsets = None if fine.offset is None else fine.offset(first.phrase, objects)  # equation 10
-        weights = attention(scores, mask)
+        weights = attention(scores, mask & alike.gather(1, chosen))
         seen = torch.einsum("pk,pkd->pd", weights, objects)
         return Refined(Level(mask, kept_boxes, scores, weights, seen, offsets), boxes, chosen)
 
@@ -229,7 +245,8 @@ class Reir(WordGrounder):
         for caption, place in zip(torch.split(captions, AT_ONCE), torch.split(places, AT_ONCE), strict=True):
             inside = torch.arange(states.shape[1], device=place.device) == place.unsqueeze(1)  # (M, T)
             scores = self.coarse.score.shared(states[caption, place], objects, batch.image_of[caption]).squeeze(-1)
-            parts.append(scores * self.prior(batch, inside, caption))
+            prior, mask = self.prior(batch, inside, caption), batch.regions.mask[batch.image_of[caption]]
+            parts.append((scores * prior).masked_fill(~named_alike(prior, mask, self.config.form), -torch.inf))
         out[captions, places] = torch.cat(parts)
         return out.masked_fill(~batch.regions.mask[batch.image_of].unsqueeze(1), -torch.inf)
 

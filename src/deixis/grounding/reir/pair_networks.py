@@ -49,7 +49,7 @@ class PairNetwork(nn.Module):
 
 
 class Matching(nn.Module):
-    """F_cls and F_reg of one level."""
+    """F_cls and F_reg."""
 
     def __init__(self, form: Form, width: int, hidden: int, regression: Regression) -> None:
         super().__init__()
@@ -60,6 +60,15 @@ class Matching(nn.Module):
             assert self.offset.out is not None
             nn.init.normal_(self.offset.out.weight, std=0.001)  # boxes start where they are
             nn.init.zeros_(self.offset.out.bias)
+
+
+def named_alike(prior: Tensor, mask: Tensor, form: Form) -> Tensor:
+    """Return which proposals a phrase may attend to, (P, N): all real ones, or, as released, those whose label has
+    anything to do with it. A phrase that no label fits looks at all of them."""
+    if form == "paper":
+        return mask
+    alike = mask & (prior > 0)
+    return torch.where(alike.any(1, keepdim=True), alike, mask)
 
 
 def attention(scores: Tensor, mask: Tensor) -> Tensor:

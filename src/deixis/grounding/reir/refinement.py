@@ -23,13 +23,16 @@ SAME = 1 - 1e-6
 
 @dataclass(frozen=True, slots=True)
 class Neighbourhood:
-    """Who is taught: near enough to the best proposal and not the same; in the released program, less liked too."""
+    """Who is taught: near enough to the best proposal; in the released program, less liked too and not the same."""
 
     overlap: float = 0.6
     """tau of the paper."""
     gap: float = 0.0
     """By how much the best proposal's attention must exceed the neighbour's; .1 in the released program, not in
     the paper."""
+    anchor: bool = True
+    """Whether the best proposal itself is taught to stay, as equation 15 says: its overlap with itself is above tau and
+    its offset 0. The released program leaves it out, so that what the answered box does is only ever extrapolated."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.overlap < 1 or not 0 <= self.gap <= 1:
@@ -51,7 +54,11 @@ def self_taught_targets(level: Level, near: Neighbourhood) -> tuple[Tensor, Tens
     top = boxes[row, best].unsqueeze(1)  # (P, 1, 4)
     overlap = iou_aligned(boxes, top)  # (P, M)
     gap = weights[row, best].unsqueeze(1) - weights
-    taught = level.mask & (overlap >= near.overlap) & (overlap < SAME) & (gap >= near.gap)
+    same = overlap >= SAME
+    taught = (overlap >= near.overlap) & ~same & (gap >= near.gap)
+    if near.anchor:
+        taught = taught | same
+    taught = taught & level.mask
     return encode_deltas(boxes, top.expand_as(boxes), DELTA_WEIGHTS), taught
 
 

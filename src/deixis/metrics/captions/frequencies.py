@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from deixis.atomic import whole_file, write_json
 from deixis.errors import BadFileError, DeixisError
 from deixis.metrics.captions.ngrams import ORDERS, NgramTable, ReferenceNgrams, Token, Tokens
+from deixis.reading.plain import read_json
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +104,7 @@ def _check_head(path: Path, head: object) -> dict[str, object]:
 
 
 def _from_json(path: Path) -> DocumentFrequencies:
-    body = json.loads(path.read_text(encoding="utf-8"))
+    body = read_json(path)
     head = _check_head(path, body)
     number = head.get("tokens") == "int"
     ngrams: list[list[Token]] = [[int(w) if number else w for w in text.split(" ")] for text in body["ngrams"]]

@@ -7,12 +7,13 @@ the vocabulary you give; as there, an object counts as present if it is annotate
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from deixis.errors import BadFileError, DeixisError
+from deixis.reading.files import read_text
+from deixis.reading.plain import parse_json
 from deixis.text.tokens import scoring_words
 
 _IRREGULAR = {
@@ -53,17 +54,11 @@ class ObjectVocabulary:
     def load(cls, path: str | Path) -> ObjectVocabulary:
         """Read a JSON object of lists, or a text file with one object a line, its synonyms after it between commas."""
         path = Path(path)
-        try:
-            text = path.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise BadFileError(f"{path}: cannot read the object vocabulary ({error})") from None
+        text = read_text(path)
         if path.suffix != ".json":
             lines = ([part.strip() for part in line.split(",")] for line in text.splitlines() if line.strip())
             return cls({first: [word for word in rest if word] for first, *rest in lines})
-        try:
-            objects = json.loads(text)
-        except ValueError as error:
-            raise BadFileError(f"{path}: not JSON ({error})") from None
+        objects = parse_json(text, str(path))
         if not isinstance(objects, dict) or not all(isinstance(words, list) for words in objects.values()):
             raise BadFileError(f'{path}: must be like {{"person": ["man", "woman"]}}, an object of lists')
         return cls(objects)

@@ -9,6 +9,7 @@ from typing import Any
 
 from deixis.errors import BadFileError, DeixisError
 from deixis.metrics.captions.densecap import Event
+from deixis.reading.files import read_text
 
 
 def read_dense_submission(path: str | Path) -> dict[str, list[Event]]:
@@ -49,10 +50,10 @@ def read_dense_references(path: str | Path) -> dict[str, list[Event]]:
 
 def _read(path: str | Path) -> Mapping[str, Any]:
     try:
-        content = json.loads(Path(path).read_text(encoding="utf-8"), object_pairs_hook=_no_twice)
+        content = json.loads(read_text(Path(path)), object_pairs_hook=_no_twice)
     except DeixisError as error:
         raise BadFileError(f"{path}: {error}") from None
-    except (OSError, ValueError) as error:
+    except (RecursionError, ValueError) as error:
         raise BadFileError(f"{path}: cannot be read as JSON ({error})") from None
     if not isinstance(content, dict):
         raise BadFileError(f"{path}: must be a JSON object, is a {type(content).__name__}")

@@ -14,8 +14,8 @@ from json.decoder import scanstring  # type: ignore[attr-defined]
 from pathlib import Path
 from typing import Any
 
-from deixis.data.files import read_text
 from deixis.errors import BadFileError
+from deixis.reading.files import read_text
 from deixis.types import Box
 
 Key = str | int

@@ -24,13 +24,13 @@ class DatasetWords:
 
 
 def words_of_examples(
-    examples: Sequence[Example], lemma: Lemmas | None = None, class_list: Path | None = None
+    examples: Sequence[Example], lemma: Lemmas | None = None, class_list: Path | Sequence[str] | None = None
 ) -> DatasetWords:
     """Return the annotated object words of captions whose phrases have boxes.
 
     The class of a phrase is the one its data set gives, else its head noun, lemmatised, if that is in ``class_list``
-    (one class a line); without a list every head noun is a class of its own. Heads are found by spaCy; without it, the
-    last word of the phrase that names a class.
+    (names, or a file with one class a line); without a list every head noun is a class of its own. Heads are found by
+    spaCy; without it, the last word of the phrase that names a class.
     """
     if not any(phrase.boxes for example in examples for caption in example.captions for phrase in caption.phrases):
         raise DeixisError(

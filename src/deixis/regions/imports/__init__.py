@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from deixis.errors import BadFileError, DeixisError
+from deixis.reading.files import read_lines
 from deixis.regions.imports.bottom_up import open_npz, open_tsv
 from deixis.regions.imports.gvd import open_gvd
 from deixis.regions.imports.plain_npz import open_plain
@@ -45,18 +46,24 @@ def import_regions(
     names = _read_names(class_names)
     fingerprint = f"import:{format}:{name or 'unnamed'}"
 
-    def images() -> Iterator[tuple[str, Regions | str]]:
-        for image, raw in source.read():
-            if isinstance(raw, str):
-                yield image, raw
-                continue
-            try:
-                yield image, to_regions(raw, fingerprint, names)
-            except BadFileError as error:
-                yield image, str(error)
-
     settings = {"format": format, "name": name, "classes": len(names)}
-    return write_store(output, images(), source.ids, fingerprint, settings), source.notes
+    return write_store(output, _usable(source, fingerprint, names), source.ids, fingerprint, settings), source.notes
+
+
+def _usable(source: Source, fingerprint: str, names: tuple[str, ...]) -> Iterator[tuple[str, Regions | str]]:
+    """Yield the regions of each image, or the reason why there are none: one bad file does not end an import."""
+    first: tuple[str, int] | None = None
+    for image, raw in source.read():
+        try:
+            regions: Regions | str = raw if isinstance(raw, str) else to_regions(raw, fingerprint, names)
+        except BadFileError as error:
+            regions = str(error)
+        if not isinstance(regions, str):
+            width = regions.features.shape[1]
+            first = first or (image, width)
+            if width != first[1]:
+                regions = f"its features have {width} numbers, those of {first[0]} have {first[1]}"
+        yield image, regions
 
 
 def _open(paths: list[Path], format: str, sizes: Path | None) -> Source:
@@ -72,9 +79,4 @@ def _open(paths: list[Path], format: str, sizes: Path | None) -> Source:
 
 
 def _read_names(path: Path | None) -> tuple[str, ...]:
-    if path is None:
-        return ()
-    try:
-        return tuple(line.strip() for line in path.read_text(encoding="utf-8").splitlines() if line.strip())
-    except (OSError, UnicodeDecodeError) as error:
-        raise BadFileError(f"class names cannot be read from {path}: {error}") from error
+    return () if path is None else tuple(read_lines(path))

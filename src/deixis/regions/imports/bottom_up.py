@@ -17,7 +17,9 @@ from typing import Any
 import numpy as np
 
 from deixis.errors import BadFileError
-from deixis.regions.imports.raw import Array, RawRegions, Source, first_key, load_npz, npz_files, open_binary
+from deixis.reading.arrays import load_npz
+from deixis.reading.files import open_file
+from deixis.regions.imports.raw import Array, RawRegions, Source, first_key, npz_files
 
 MAX_LINE = 2**28
 """A row of 100 boxes has about 1.1 MB; one that never ends is no such file."""
@@ -37,7 +39,7 @@ def open_tsv(paths: list[Path]) -> Source:
 
 
 def _lines(path: Path) -> Iterator[bytes]:
-    with open_binary(path) as file:
+    with open_file(path) as file:
         while line := file.readline(MAX_LINE):
             columns = line.count(b"\t") + 1
             if columns not in (6, 10):
@@ -57,9 +59,10 @@ def _read_tsv(paths: list[Path]) -> Iterator[tuple[str, RawRegions | str]]:
                 continue
             seen.add(name)
             try:
-                yield name, _row(columns)
-            except (ValueError, binascii.Error, BadFileError) as error:
-                yield name, f"its row in {path} is damaged: {error}"
+                row: RawRegions | str = _row(columns)
+            except (ValueError, OverflowError, binascii.Error, BadFileError) as error:
+                row = f"its row in {path} is damaged: {error}"
+            yield name, row
 
 
 def _row(columns: list[bytes]) -> RawRegions:
@@ -106,7 +109,7 @@ def _npz(path: Path) -> RawRegions | str:
             scores=None if probs is None else probs[:count, 1:].max(1),
             class_probs=None if probs is None else probs[:count, 1:],  # column 0 is the background
         )
-    except (BadFileError, TypeError, ValueError, IndexError) as error:
+    except (BadFileError, TypeError, ValueError, IndexError, OverflowError) as error:
         return str(error)
 
 

@@ -9,8 +9,9 @@ The files do not say how large the images are: give the photos, or a JSON of ``{
 from __future__ import annotations
 
 import importlib
-import json
+import math
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,10 @@ import numpy as np
 
 from deixis.errors import BadFileError, DeixisError, MissingExtraError
 from deixis.images import IMAGE_SUFFIXES, image_size
-from deixis.regions.imports.raw import Array, RawRegions, Source, load_npy
+from deixis.reading.arrays import MAX_ARRAY_BYTES, load_npy
+from deixis.reading.files import open_file
+from deixis.reading.plain import read_json_object
+from deixis.regions.imports.raw import Array, RawRegions, Source
 
 
 def open_gvd(paths: list[Path], sizes: Path | None) -> Source:
@@ -29,13 +33,14 @@ def open_gvd(paths: list[Path], sizes: Path | None) -> Source:
     if sizes is None:
         raise DeixisError("these files do not hold image sizes: give --sizes, a folder of the photos or a JSON file")
     size_of = _sizes(sizes)
-    try:
-        images = json.loads(dictionary.read_text(encoding="utf-8"))["images"]
-        ids = [str(image["id"]) for image in images]
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise BadFileError(f"{dictionary} has no list 'images' with an 'id' each") from error
-    with _hdf5(proposals) as file:
-        rows, depth = file["dets_labels"].shape[0], file["dets_labels"].shape[-1]
+    images = read_json_object(dictionary).get("images")
+    if not isinstance(images, list) or not all(isinstance(image, dict) and "id" in image for image in images):
+        raise BadFileError(f"{dictionary} has no list 'images' with an 'id' each")
+    ids = [str(image["id"]) for image in images]
+    with _hdf5(proposals) as (table, counts):
+        rows, depth, counted = table.shape[0], table.shape[-1], counts.size
+    if counted != rows:
+        raise BadFileError(f"{proposals} counts the proposals of {counted} images and holds those of {rows}")
     if rows != len(ids) or depth not in (6, 7):
         raise BadFileError(
             f"{proposals} holds proposals of {rows} images with {depth} columns (6 or 7 expected), {dictionary} names "
@@ -43,19 +48,26 @@ def open_gvd(paths: list[Path], sizes: Path | None) -> Source:
         )
 
     def read() -> Iterator[tuple[str, RawRegions | str]]:
-        with _hdf5(proposals) as file:
-            counts = file["nms_num" if "nms_num" in file else "dets_num"][:].reshape(-1)
+        with _hdf5(proposals) as (table, counts):
+            kept = counts[:].reshape(-1)
             for at, name in enumerate(ids):
                 try:
-                    table = np.asarray(file["dets_labels"][at]).reshape(-1, depth)[: int(counts[at])]
-                    yield name, _image(table, load_npy(folder / f"{name}.npy"), size_of(name))
-                except (BadFileError, OSError) as error:
-                    yield name, str(error)
+                    with _explained(proposals):
+                        proposed = np.asarray(table[at]).reshape(-1, depth)[: int(kept[at])]
+                    features = load_npy(folder / Path(f"{name}.npy").name)
+                    found: RawRegions | str = _image(proposed, features, size_of(name))
+                except BadFileError as error:
+                    found = str(error)
+                yield name, found
 
     return Source(ids, read, [])
 
 
 def _image(table: Array, features: Array, size: tuple[int, int]) -> RawRegions:
+    if features.ndim not in (2, 3) or not features.size or table.dtype.kind not in "fiu":
+        raise BadFileError(f"features of shape {features.shape} and proposals of {table.dtype}")
+    if not np.isfinite(table).all() or np.abs(table).max(initial=0) > 2**31:
+        raise BadFileError("proposals that are not finite")
     frames = features.shape[0] if features.ndim == 3 else 1
     features = features.reshape(-1, features.shape[-1])
     if len(features) < len(table):
@@ -84,16 +96,13 @@ def _sizes(path: Path) -> Callable[[str], tuple[int, int]]:
             return image_size(files[name])
 
         return from_photo
-    try:
-        table = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise BadFileError(f"{path} is neither a folder of photos nor a JSON file: {error}") from error
+    table = read_json_object(path)
 
     def from_table(name: str) -> tuple[int, int]:
         try:
             width, height = table[name]
             return int(width), int(height)
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise BadFileError(f"{path} has no [width, height] of {name}") from error
 
     return from_table
@@ -106,17 +115,34 @@ def _only(paths: list[Path], test: Callable[[Path], bool], what: str) -> Path:
     return found[0]
 
 
-def _hdf5(path: Path) -> Any:
+@contextmanager
+def _hdf5(path: Path) -> Iterator[tuple[Any, Any]]:
+    """Open a proposal file and give its table and its counts, after a look at what they claim to be."""
     try:
         h5py = importlib.import_module("h5py")
     except ImportError as error:
         raise MissingExtraError("h5py", "imports", "reading HDF5") from error
+    with _explained(path), h5py.File(open_file(path), "r") as file:
+        if "dets_labels" not in file or not {"nms_num", "dets_num"} & set(file):
+            raise BadFileError(f"{path} has no dets_labels and nms_num; it holds {', '.join(file) or 'nothing'}")
+        table, counts = (file[name] for name in ("dets_labels", "nms_num" if "nms_num" in file else "dets_num"))
+        for data in (table, counts):
+            own = isinstance(data, h5py.Dataset) and not data.is_virtual and not data.external
+            if not own or data.file.filename != file.filename:
+                raise BadFileError(f"{path}: its arrays lie in other files, which are not read")
+        if len(table.shape) != 3 or counts.dtype.kind not in "iuf":
+            raise BadFileError(f"{path}: dets_labels of shape {table.shape}, counts of {counts.dtype}")
+        if max(math.prod(table.shape[1:]) * table.dtype.itemsize, counts.nbytes) > MAX_ARRAY_BYTES:
+            raise BadFileError(f"{path}: proposals of one image take more than {MAX_ARRAY_BYTES:,} bytes")
+        yield table, counts
+
+
+@contextmanager
+def _explained(path: Path) -> Iterator[None]:
+    """Turn whatever HDF5 throws at damaged data into an error that names the file."""
     try:
-        file = h5py.File(path, "r")
-    except OSError as error:
+        yield
+    except DeixisError:
+        raise
+    except Exception as error:  # h5py raises OSError, RuntimeError, KeyError, ValueError, TypeError, by what is damaged
         raise BadFileError(f"{path} is not a readable HDF5 file: {error}") from error
-    if "dets_labels" not in file or not {"nms_num", "dets_num"} & set(file):
-        held = ", ".join(file) or "nothing"
-        file.close()
-        raise BadFileError(f"{path} has no dets_labels and nms_num; it holds {held}")
-    return file

@@ -11,7 +11,8 @@ from pathlib import Path
 import numpy as np
 
 from deixis.errors import BadFileError
-from deixis.regions.imports.raw import RawRegions, Source, first_key, load_npz, npz_files
+from deixis.reading.arrays import load_npz
+from deixis.regions.imports.raw import RawRegions, Source, first_key, npz_files
 
 
 def open_plain(paths: list[Path]) -> Source:
@@ -27,7 +28,7 @@ def _read(path: Path) -> RawRegions | str:
         if len(size) != 2:
             raise BadFileError(f"size should be width and height, got {size.tolist()}")
         frame = arrays.get("frame")
-        frames = int(np.asarray(arrays.get("frames", 1 if frame is None or not len(frame) else frame.max() + 1)))
+        frames = int(np.asarray(arrays.get("frames", 1 if frame is None or not frame.size else frame.max() + 1)))
         return RawRegions(
             boxes=first_key(arrays, ("boxes",), path),
             features=first_key(arrays, ("features",), path),
@@ -37,5 +38,5 @@ def _read(path: Path) -> RawRegions | str:
             frame=frame,
             frames=frames,
         )
-    except (BadFileError, TypeError, ValueError) as error:
+    except (BadFileError, TypeError, ValueError, OverflowError) as error:
         return str(error)

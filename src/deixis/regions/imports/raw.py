@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
-from zipfile import BadZipFile
+from typing import Any
 
 import numpy as np
 import torch
@@ -16,6 +15,11 @@ from deixis.errors import BadFileError
 from deixis.types import Regions
 
 Array = NDArray[Any]
+
+MAX_FRAMES = 10_000
+MAX_SIDE = 2**24
+_LARGEST = float(np.finfo(np.float16).max)
+"""Stores keep half precision; what is larger would become infinite there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +55,7 @@ def to_regions(raw: RawRegions, fingerprint: str, class_names: tuple[str, ...]) 
     The whole frame is described by the mean of the frame's regions, which is what Up-Down feeds its first LSTM; files
     made elsewhere hold nothing better. Where all scores are missing every region counts as one whole thing.
     """
-    count = len(raw.boxes)
+    count = len(raw.boxes) if raw.boxes.ndim else 0
     _check(raw, count)
     width, height = raw.size
     features = np.asarray(raw.features, dtype=np.float32)
@@ -84,16 +88,22 @@ def to_regions(raw: RawRegions, fingerprint: str, class_names: tuple[str, ...]) 
 def _check(raw: RawRegions, count: int) -> None:
     if raw.boxes.shape != (count, 4) or raw.features.ndim != 2 or len(raw.features) != count:
         raise BadFileError(f"boxes {raw.boxes.shape} and features {raw.features.shape} do not go together")
-    for name in ("scores", "labels", "class_probs", "frame"):
-        value = getattr(raw, name)
-        if value is not None and len(value) != count:
-            raise BadFileError(f"{len(value)} {name} for {count} boxes")
-    if min(raw.size) < 1:
+    for name, axes in (("boxes", 2), ("features", 2), ("scores", 1), ("labels", 1), ("class_probs", 2), ("frame", 1)):
+        value: Array | None = getattr(raw, name)
+        if value is None:
+            continue
+        if value.ndim != axes or len(value) != count:
+            raise BadFileError(f"{name} of shape {value.shape} for {count} boxes")
+        if value.dtype.kind not in "fiub":
+            raise BadFileError(f"{name} should be numbers, not {value.dtype}")
+        if not np.isfinite(value).all() or (name != "boxes" and count and np.abs(value).max(initial=0) > _LARGEST):
+            raise BadFileError(f"{name} that are not finite, or over {_LARGEST:,.0f}")
+    if not 1 <= min(raw.size) <= max(raw.size) <= MAX_SIDE:
         raise BadFileError(f"the image size is {raw.size[0]}x{raw.size[1]}")
+    if not 1 <= raw.frames <= MAX_FRAMES:
+        raise BadFileError(f"a clip of {raw.frames} frames; from 1 to {MAX_FRAMES:,} are read")
     if raw.frame is not None and count and not 0 <= raw.frame.min() <= raw.frame.max() < raw.frames:
         raise BadFileError(f"frames {raw.frame.min()} to {raw.frame.max()} of a clip of {raw.frames}")
-    if not np.isfinite(raw.boxes).all() or not np.isfinite(raw.features).all():
-        raise BadFileError("boxes or features that are not finite")
 
 
 def _class_probs(raw: RawRegions, scores: Array, classes: int) -> Array | None:
@@ -113,30 +123,6 @@ def _class_probs(raw: RawRegions, scores: Array, classes: int) -> Array | None:
     return probs
 
 
-def load_npz(path: Path) -> dict[str, Array]:
-    """Read a .npz file without ever unpickling; members that would need it are left out."""
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            arrays = {}
-            for name in file.files:
-                try:
-                    arrays[name] = file[name]
-                except ValueError:  # an object array: a pickle, which can run code
-                    continue
-            return arrays
-    except (OSError, ValueError, BadZipFile, EOFError) as error:
-        raise BadFileError(f"{path} is not a readable npz file: {error}") from error
-
-
-def load_npy(path: Path) -> Array:
-    """Read a .npy file without ever unpickling."""
-    try:
-        array: Array = np.load(path, allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
-        raise BadFileError(f"{path} is not a readable npy file: {error}") from error
-    return array
-
-
 def first_key(arrays: dict[str, Array], names: tuple[str, ...], path: Path) -> Array:
     """Return the array that goes by one of several names."""
     for name in names:
@@ -151,11 +137,3 @@ def npz_files(paths: list[Path]) -> list[Path]:
     if not files:
         raise BadFileError(f"there is no .npz file in {', '.join(map(str, paths))}")
     return files
-
-
-def open_binary(path: Path) -> IO[bytes]:
-    """Open a file for reading, or say why not."""
-    try:
-        return path.open("rb")
-    except OSError as error:
-        raise BadFileError(f"{path} cannot be opened: {error.strerror}") from error

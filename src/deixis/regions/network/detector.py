@@ -11,7 +11,8 @@ from torch import Tensor, nn
 from deixis.regions.network.proposals import ProposalHead, cells_of, decode
 from deixis.regions.network.pyramid import Pyramid, Separable
 from deixis.regions.network.roi import roi_align
-from deixis.regions.network.trunk import LEVEL_CHANNELS, Trunk, pointwise
+from deixis.regions.network.trunks.layers import pointwise
+from deixis.regions.network.trunks.trunk import build_trunk
 
 GEOMETRY = 8  # numbers that say where a box lies and how large it is
 
@@ -28,6 +29,7 @@ class LiteShape:
     feature: int = 384
     classes: int = 80
     words: int = 1000
+    trunk: str = "efficientnet-lite0"
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,11 +86,12 @@ class LiteNetwork(nn.Module):
     def __init__(self, shape: LiteShape | None = None) -> None:
         super().__init__()
         self.shape = shape or LiteShape()
-        self.trunk = Trunk()
-        self.pyramid = Pyramid(self.shape.pyramid)
+        self.trunk = build_trunk(self.shape.trunk)
+        channels = self.trunk.channels
+        self.pyramid = Pyramid(self.shape.pyramid, channels)
         self.proposals = ProposalHead(self.shape.pyramid, self.shape.depth)
-        self.middle = nn.Conv2d(LEVEL_CHANNELS[1], self.shape.describe, 1)
-        self.coarse = nn.Conv2d(LEVEL_CHANNELS[2], self.shape.describe, 1)
+        self.middle = nn.Conv2d(channels[1], self.shape.describe, 1)
+        self.coarse = nn.Conv2d(channels[2], self.shape.describe, 1)
         self.blend = Separable(self.shape.describe, 3, shortcut=True)
         self.whole = nn.Linear(self.shape.describe, self.shape.feature)
         self.regions = RegionHead(self.shape)

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from deixis.regions.network.pyramid import STRIDES, Separable
-from deixis.regions.network.trunk import pointwise
+from deixis.regions.network.trunks.layers import pointwise
 
 KINDS = ("thing", "lying", "standing")
 THING, LYING, STANDING = range(3)

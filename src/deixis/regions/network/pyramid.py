@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from deixis.regions.network.trunk import LEVEL_CHANNELS, pointwise
+from deixis.regions.network.trunks.layers import pointwise
 
 STRIDES = (8, 16, 32, 64)
 
@@ -29,9 +31,9 @@ class Separable(nn.Module):
 class Pyramid(nn.Module):
     """Maps of one width at strides 8, 16, 32 and 64; what is coarse and knows more flows down to what is fine."""
 
-    def __init__(self, width: int) -> None:
+    def __init__(self, width: int, channels: Sequence[int]) -> None:
         super().__init__()
-        self.lateral = nn.ModuleList(nn.Conv2d(channels, width, 1) for channels in LEVEL_CHANNELS)
+        self.lateral = nn.ModuleList(nn.Conv2d(given, width, 1) for given in channels)
         self.refine = nn.ModuleList(Separable(width, kernel, shortcut=True) for kernel in (3, 3, 5, 5))
 
     def forward(self, levels: tuple[Tensor, Tensor, Tensor]) -> list[Tensor]:

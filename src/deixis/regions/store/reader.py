@@ -20,6 +20,19 @@ import torch
 from torch import Tensor
 
 from deixis.errors import BadFileError, DeixisError
+from deixis.geometry import scale
+from deixis.reading.files import read_bytes
+from deixis.reading.plain import (
+    expect_count,
+    expect_keys,
+    expect_list,
+    expect_object,
+    expect_text,
+    expect_texts,
+    kind_of,
+    parse_json,
+    read_json_object,
+)
 from deixis.regions.store.shards import FIELDS, PER_FRAME, Array, Shard
 from deixis.types import Regions
 
@@ -54,25 +67,29 @@ class StoreHeader:
     @classmethod
     def read(cls, path: Path) -> Self:
         """Read ``store.json`` of a store's folder."""
-        try:
-            data = json.loads((path / HEADER).read_text(encoding="utf-8"))
-        except FileNotFoundError as error:
+        if not (path / HEADER).exists():
             unfinished = (path / "job.json").exists()
             way = "run the same 'deixis regions extract' again to finish it" if unfinished else "name a region store"
             what = "an unfinished store" if unfinished else f"not a region store (it has no {HEADER})"
-            raise BadFileError(f"{path} is {what}: {way}") from error
-        except (OSError, ValueError) as error:
-            raise BadFileError(f"{path / HEADER} is damaged: {error}") from error
-        if not isinstance(data, dict) or data.get("version") != VERSION:
-            found = data.get("version") if isinstance(data, dict) else type(data).__name__
-            raise BadFileError(f"{path} is a region store of version {found!r}, expected {VERSION}: extract it again")
-        missing = {item.name for item in fields(cls)} ^ set(data)
-        if missing:
-            raise BadFileError(f"{path / HEADER} is damaged: missing or unknown {', '.join(sorted(missing))}")
-        for name in ("class_names", "word_names", "shards", "failed"):
-            data[name] = tuple(data[name])
-        data["widths"] = {name: tuple(shape) for name, shape in data["widths"].items()}
-        return cls(**data)
+            raise BadFileError(f"{path} is {what}: {way}")
+        data = read_json_object(path / HEADER)
+        found = data.get("version")
+        if found != VERSION:
+            raise BadFileError(
+                f"{path} is a region store of version {kind_of(found)}, expected {VERSION}: extract it again"
+            )
+        place = f"{path / HEADER}: "
+        expect_keys(data, {item.name for item in fields(cls)}, str(path / HEADER))
+        return cls(
+            fingerprint=expect_text(data["fingerprint"], f"{place}fingerprint"),
+            settings=expect_object(data["settings"], f"{place}settings"),
+            class_names=tuple(expect_texts(data["class_names"], f"{place}class_names")),
+            word_names=tuple(expect_texts(data["word_names"], f"{place}word_names")),
+            widths=_widths(data["widths"], f"{place}widths"),
+            shards=tuple(_shards(data["shards"], f"{place}shards")),
+            failed=tuple(_failed(data["failed"], f"{place}failed")),
+            index_sha256=expect_text(data["index_sha256"], f"{place}index_sha256"),
+        )
 
 
 class RegionStore:
@@ -99,19 +116,21 @@ class RegionStore:
         """Open a store; a shard that is missing or has another size than it should is named and refused."""
         path = Path(path)
         header = StoreHeader.read(path)
-        try:
-            raw = (path / INDEX).read_bytes()
-        except OSError as error:
-            raise BadFileError(f"{path / INDEX} is missing: delete the store and extract it again") from error
+        if not (path / INDEX).exists():
+            raise BadFileError(f"{path / INDEX} is missing: delete the store and extract it again")
+        raw = read_bytes(path / INDEX)
         if hashlib.sha256(raw).hexdigest() != header.index_sha256:
             raise BadFileError(f"{path / INDEX} is damaged (checksum): delete the store and extract it again")
         for shard in header.shards:
-            file = path / str(shard["name"])
+            file = path / shard["name"]
             size = file.stat().st_size if file.is_file() else None
             if size != shard["bytes"]:
                 found = "missing" if size is None else f"damaged ({size:,} bytes instead of {shard['bytes']:,})"
                 raise BadFileError(f"shard {file} is {found}: delete the store and extract or import it again")
-        return cls(path, header, json.loads(raw)["ids"])
+        ids = expect_texts(expect_object(parse_json(raw, str(path / INDEX)), str(path / INDEX)).get("ids"), "ids")
+        if len(ids) != sum(shard["images"] for shard in header.shards):
+            raise BadFileError(f"{path / INDEX} names {len(ids):,} images, the shards hold another number")
+        return cls(path, header, ids)
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -166,23 +185,28 @@ class RegionStore:
         width, height = shard.arrays["sizes"][at]
         return int(width), int(height)
 
-    def get(self, image: str, fields: Iterable[str] | None = None) -> Regions:
+    def get(self, image: str, fields: Iterable[str] | None = None, *, size: tuple[int, int] | None = None) -> Regions:
         """Return the regions of one image, in the precision they are stored in.
 
         Args:
             image: Id of an image or clip segment.
             fields: Which of :data:`FIELDS` to read; all that are stored if None. Features and objectness that are not
                 asked for come empty and as zeros.
+            size: Width and height in whose pixels boxes are wanted, where the photos that people drew boxes on have
+                another size than those the regions were found in.
         """
         shard, at = self._find(image)
         wanted = self._wanted(fields, self.fields)
         boxes = torch.from_numpy(shard.read("boxes", at).copy())  # (N, 4)
+        own = self.size(image)
+        if size is not None and size != own:
+            boxes = scale(boxes, own, size)
         values = {name: torch.from_numpy(self._read(shard, name, at).copy()) for name in wanted}
         values.setdefault("features", boxes.new_zeros(len(boxes), 0, dtype=torch.half))
         values.setdefault("objectness", boxes.new_zeros(len(boxes), dtype=torch.half))
         return Regions(
             boxes=boxes,
-            size=self.size(image),
+            size=size or own,
             fingerprint=self.fingerprint,
             frame=torch.from_numpy(shard.read("frame", at).astype(np.int64)),
             class_names=self.class_names,
@@ -196,6 +220,8 @@ class RegionStore:
         fields: Iterable[str] | None = None,
         *,
         max_regions: int | None = None,
+        whole: bool = True,
+        sizes: Mapping[str, tuple[int, int]] | None = None,
         dtype: torch.dtype = torch.float32,
     ) -> dict[str, Tensor]:
         """Return the regions of several images, padded with zeros; keys are those of ``data.batch.RegionBatch``.
@@ -203,12 +229,14 @@ class RegionStore:
         Args:
             images: Ids, in the order of the rows.
             fields: Which of :data:`FIELDS` to read; :data:`EVERYDAY` if None.
-            max_regions: Keep so many regions of each frame, and always the whole frame (its last region).
+            max_regions: Keep so many regions of each frame beside the whole frame (its last region).
+            whole: Whether to keep the whole frame, which no detector finds.
+            sizes: Width and height of images in whose pixels boxes are wanted, as :meth:`get` takes it.
             dtype: Precision of everything but ``boxes`` and ``frame``.
         """
         wanted = self._wanted(fields, EVERYDAY)
         found = [self._find(image) for image in images]
-        rows = [_kept_rows(shard, at, max_regions) for shard, at in found]
+        rows = [_kept_rows(shard, at, max_regions, whole=whole) for shard, at in found]
         counts = torch.tensor([sum(stretch.stop - stretch.start for stretch in row) for row in rows])
         longest = int(counts.max()) if len(counts) else 0
         out: dict[str, Tensor] = {
@@ -217,6 +245,11 @@ class RegionStore:
             "sizes": torch.tensor([shard.arrays["sizes"][at].tolist() for shard, at in found]).reshape(-1, 2).to(dtype),
             "mask": torch.arange(longest) < counts[:, None],  # (B, N)
         }
+        for row, image in enumerate(images):
+            size, own = (sizes or {}).get(image), self.size(image)
+            if size is not None and size != own:
+                out["boxes"][row] = scale(out["boxes"][row], own, size)
+                out["sizes"][row] = torch.tensor(size).to(dtype)
         for name in wanted:
             if name in PER_FRAME:
                 lengths = [shard.frame_rows(at)[1] - shard.frame_rows(at)[0] for shard, at in found]
@@ -233,7 +266,7 @@ class RegionStore:
         """Read every byte and return what is wrong: one sentence for each damaged shard, none if all is well."""
         wrong = []
         for shard in self.header.shards:
-            file = self.path / str(shard["name"])
+            file = self.path / shard["name"]
             digest = hashlib.sha256()
             with file.open("rb") as stream:
                 while block := stream.read(2**22):
@@ -250,8 +283,13 @@ class RegionStore:
         shard = self._shards.get(number)
         if shard is None:
             facts = self.header.shards[number]
-            shard = Shard.open(self.path / str(facts["name"]))
-            if shard.facts.get("fingerprint") != self.fingerprint or len(shard.arrays["sizes"]) != facts["images"]:
+            shard = Shard.open(self.path / facts["name"])
+            alike = all(shard.width(name) == shape for name, shape in self.header.widths.items())
+            if (
+                shard.facts.get("fingerprint") != self.fingerprint
+                or len(shard.arrays["sizes"]) != facts["images"]
+                or not (alike or not facts["images"])
+            ):
                 raise BadFileError(f"shard {shard.name} does not belong to this store: extract or import it again")
             self._shards[number] = shard
         return shard, place - int(self._starts[number])
@@ -295,12 +333,40 @@ class RegionStore:
         return padded
 
 
-def _kept_rows(shard: Shard, at: int, max_regions: int | None) -> list[slice]:
+def _widths(data: Any, place: str) -> dict[str, tuple[int, ...]]:
+    return {
+        name: tuple(expect_count(side, f"{place}.{name}") for side in expect_list(shape, f"{place}.{name}"))
+        for name, shape in expect_object(data, place).items()
+    }
+
+
+def _shards(data: Any, place: str) -> Iterator[Mapping[str, Any]]:
+    for at, shard in enumerate(expect_list(data, place)):
+        where = f"{place}[{at}]"
+        expect_keys(expect_object(shard, where), {"name", "images", "regions", "bytes", "sha256"}, where)
+        for name in ("images", "regions", "bytes"):
+            expect_count(shard[name], f"{where}.{name}")
+        expect_text(shard["sha256"], f"{where}.sha256")
+        name = expect_text(shard["name"], f"{where}.name")
+        if Path(name).name != name or name in ("", ".."):
+            raise BadFileError(f"{where}.name is {name[:80]!r}, not the name of a file in the store")
+        yield shard
+
+
+def _failed(data: Any, place: str) -> Iterator[Mapping[str, str]]:
+    for at, item in enumerate(expect_list(data, place)):
+        where = f"{place}[{at}]"
+        expect_keys(expect_object(item, where), {"id", "reason"}, where)
+        yield {key: expect_text(value, f"{where}.{key}") for key, value in item.items()}
+
+
+def _kept_rows(shard: Shard, at: int, max_regions: int | None, *, whole: bool = True) -> list[slice]:
     """Return which rows of an image to keep, as :meth:`deixis.types.Regions.top` does, in stretches."""
     start, stop = shard.rows(at)
     first, last = shard.frame_rows(at)
     count = stop - start
-    if max_regions is None or count <= max_regions + 1:
+    most = count if max_regions is None else max_regions
+    if whole and count <= most + 1:
         return [slice(0, count)]
     if last - first == 1:
         borders = [0, count]
@@ -308,6 +374,6 @@ def _kept_rows(shard: Shard, at: int, max_regions: int | None) -> list[slice]:
         borders = np.searchsorted(shard.read("frame", at), np.arange(last - first + 1)).tolist()
     kept = []
     for low, high in itertools.pairwise(borders):
-        whole = high - low <= max_regions + 1
-        kept += [slice(low, high)] if whole else [slice(low, low + max_regions), slice(high - 1, high)]
+        kept.append(slice(low, min(low + most, max(high - 1, low))))
+        kept += [slice(high - 1, high)] if whole and high > low else []
     return kept

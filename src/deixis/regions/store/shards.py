@@ -9,6 +9,7 @@ CRC-32 per array, checked when the bytes are first touched, so damage is found w
 from __future__ import annotations
 
 import json
+import math
 import mmap
 import zlib
 from collections.abc import Mapping, Sequence
@@ -23,6 +24,7 @@ from safetensors.numpy import save
 from torch import Tensor
 
 from deixis.errors import BadFileError, DeixisError
+from deixis.reading.plain import expect_count, expect_list, expect_object, parse_json
 from deixis.types import Regions
 
 Array = NDArray[Any]
@@ -151,20 +153,22 @@ class Shard:
         """Read the header of a file's bytes and lay arrays over the rest, without copying."""
         try:
             length = int.from_bytes(data[:8], "little")
-            header = json.loads(data[8 : 8 + length])
-            facts = json.loads(header.pop("__metadata__")["deixis"])
+            if length > len(data):
+                raise ValueError(f"its header claims {length:,} bytes")
+            header = expect_object(parse_json(data[8 : 8 + length], "header"), "header")
+            facts = expect_object(parse_json(header.pop("__metadata__")["deixis"], "facts"), "facts")
             arrays = {}
             for key, entry in header.items():
                 start, stop = entry["data_offsets"]
                 dtype = np.dtype(_DTYPES[entry["dtype"]])
-                count = int(np.prod(entry["shape"], dtype=np.int64))
+                count = math.prod(expect_count(side, key) for side in expect_list(entry["shape"], key))
                 if start + count * dtype.itemsize != stop or 8 + length + stop > len(data):
                     raise ValueError(f"{key} does not fit into the file")
                 flat = np.frombuffer(data, dtype, count, 8 + length + start) if count else np.empty(0, dtype)
                 arrays[key] = flat.reshape(entry["shape"])
             shard = cls(name, arrays, facts, np.zeros(arrays["crc"].shape, dtype=bool))
             shard._check_structure()
-        except (ValueError, KeyError, TypeError, OverflowError) as error:
+        except (BadFileError, ValueError, LookupError, TypeError, OverflowError, AttributeError) as error:
             raise BadFileError(
                 f"shard {name} is damaged ({error}): delete the store and extract or import it again"
             ) from error
@@ -172,9 +176,11 @@ class Shard:
 
     def _check_structure(self) -> None:
         count = len(self.arrays["sizes"])
+        if self.arrays["sizes"].shape != (count, 2) or self.arrays["crc"].ndim != 2:
+            raise ValueError("sizes or checksums have another shape")
         for ends in ("region_ends", "frame_ends"):
             steps = np.diff(self.arrays[ends], prepend=0)
-            if len(steps) != count or (steps < 0).any():
+            if steps.shape != (count,) or (steps < 0).any():
                 raise ValueError(f"{ends} does not rise")
         rows, frames = self.rows(count - 1)[1] if count else 0, self.frame_rows(count - 1)[1] if count else 0
         for name in self.columns:
@@ -182,6 +188,10 @@ class Shard:
                 raise ValueError(f"{name} has {len(self.arrays[name])} rows")
         if self.arrays["crc"].shape != (count, len(self.columns)):
             raise ValueError("checksums are missing")
+
+    def width(self, name: str) -> tuple[int, ...]:
+        """Return the shape of a row of an array."""
+        return tuple(self.arrays[name].shape[1:]) if name in self.arrays else ()
 
     def rows(self, image: int) -> tuple[int, int]:
         """Return where the regions of an image start and stop."""

@@ -20,6 +20,7 @@ from typing import Any
 from deixis.atomic import write_bytes
 from deixis.errors import BadFileError, DeixisError
 from deixis.locks import Lock
+from deixis.reading.plain import read_json_object
 from deixis.regions.store.reader import HEADER, INDEX, RegionStore, StoreHeader
 from deixis.regions.store.shards import Shard, encode, join, pack
 from deixis.types import Regions
@@ -186,8 +187,8 @@ class StoreWriter:
     def _check_job(self, file: Path, job: Mapping[str, Any]) -> None:
         """Refuse to go on with a job that is another one."""
         try:
-            known = json.loads(file.read_text(encoding="utf-8"))
-        except ValueError as error:
+            known = read_json_object(file)
+        except BadFileError as error:
             raise BadFileError(f"{file} is damaged: delete {self.path} and start again") from error
         for key, value in job.items():
             if known.get(key) != json.loads(json.dumps(value)):

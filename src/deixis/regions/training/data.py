@@ -1,190 +1,193 @@
-"""What training the `lite` extractor reads: decoded photos, the teachers' boxes and caption words, all from one cache.
+"""What training the `lite` extractor reads: photos, boxes of things and regions, caption words.
 
-The cache is laid down once by :mod:`deixis.regions.training.prepare`; all of it is memory-mapped, so training never
-waits on decoding and several processes share one copy.
+The cache is laid down once by :mod:`deixis.regions.training.prepare`. Photos are read from where they lie and cropped,
+scaled and mirrored as they are read: decoding costs a fiftieth of what learning from a photo does.
 """
 
 from __future__ import annotations
 
-import gzip
 import json
-from collections import defaultdict
-from collections.abc import Iterator
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
+from PIL import Image
 from torch import Tensor
 
 from deixis.errors import BadFileError
-from deixis.geometry import iou
-from deixis.regions.training.targets import mirror
+from deixis.images import load_image
+from deixis.regions.network.resize import STEP
 
-THINGS_PER_PHOTO, REGIONS_PER_PHOTO = 16, 14
-WHOLE_PRIOR, REGION_PRIOR = 0.15, 0.5
+GROUPS = ("regions", "captions", "boxes")
+SQUARE = 1.2  # photos less slender than this count as square
+MOST_SLENDER = 2.0
+SMALLEST_VISIBLE = 0.4  # share of a box that a crop must leave, else nobody could name it
+COCO_ID = re.compile(r"(?:COCO_\w+_)?(\d{12})")
 
 
 @dataclass(frozen=True, slots=True)
 class Photos:
-    """One batch of photos of one shape; boxes are shares of the photo, already mirrored where the photo is."""
+    """One batch of photos of one shape; boxes are shares of the photo as it is shown, cropped and mirrored."""
 
     pixels: Tensor  # (B, 3, H, W) 0-255
-    shape: tuple[int, int]
-    sizes: list[tuple[int, int]]
-    mirrored: list[bool]
-    things: Tensor  # (B, 3549, 5) the teacher's cells, never mirrored
-    regions: list[Tensor | None]  # (R, 5) each, never mirrored
-    boxes: Tensor  # (N, 4) boxes to describe
-    image_of: Tensor  # (N,)
-    classes: Tensor  # (N, 80) the teacher's class scores
-    priors: Tensor  # (N,) how much each box deserves a word
-    words: Tensor  # (B, W) 0 to 1
+    things: list[Tensor]  # (T, 5) each: box and score
+    classes: list[Tensor]  # (T,) each: the class of every thing
+    regions: list[Tensor | None]  # (R, 5) each, None where the segmenter has not looked
+    words: Tensor  # (B, W) how many captions have the word
+    captioned: Tensor  # (B,)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Width and height of the pixels."""
+        return self.pixels.shape[-1], self.pixels.shape[-2]
 
 
 def photo_key(data: str, photo: str) -> tuple[str, str]:
-    """Name of a photo among all datasets: the dataset's folder and the file's stem."""
-    return data.rsplit("/", 1)[-1], photo.rsplit(".", 1)[0]
+    """Name of a photo among all datasets: the dataset's folder and the file's stem; COCO's photos by their number."""
+    stem = photo.rsplit("/", 1)[-1].rsplit(".", 1)[0]
+    number = COCO_ID.fullmatch(stem)
+    return ("coco", number[1]) if number else (data.rsplit("/", 1)[-1], stem)
+
+
+@dataclass(frozen=True, slots=True)
+class Ragged:
+    """Rows of different length in one array: those of photo `at` are `values[ends[at - 1] : ends[at]]`."""
+
+    values: NDArray[np.float32]
+    ends: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, rows: Sequence[NDArray[np.float32]], width: int) -> Ragged:
+        """Lay rows end to end."""
+        values = np.concatenate([row.reshape(-1, width) for row in rows]).astype(np.float32)
+        return cls(values, np.cumsum([len(row.reshape(-1, width)) for row in rows]))
+
+    def __getitem__(self, at: int) -> Tensor:
+        first = int(self.ends[at - 1]) if at else 0
+        return torch.from_numpy(self.values[first : int(self.ends[at])].copy())
+
+    def counts(self) -> NDArray[np.int64]:
+        """How many rows each photo has."""
+        return np.diff(self.ends, prepend=0)
 
 
 class Corpus:
-    """Photos, pseudo-boxes and words of the chosen splits."""
+    """The photos of a prepared cache, drawn at random in batches of one shape."""
 
-    def __init__(self, folder: Path, splits: tuple[str, ...], limit: int | None = None) -> None:
+    def __init__(self, folder: Path) -> None:
         try:
-            items = json.loads((folder / "items.json").read_text())
-            photos = json.loads((folder / "photos.json").read_text())
+            self.items: list[list[str]] = json.loads((folder / "items.json").read_text())
             self.word_names: list[str] = json.loads((folder / "words.json").read_text())
-            lemmas = json.loads((folder / "lemmas.json").read_text())
-        except (OSError, ValueError) as error:
+            with np.load(folder / "corpus.npz") as arrays:
+                self.sizes: NDArray[np.int64] = arrays["sizes"]
+                self._things = Ragged(arrays["things"], arrays["thing_ends"])  # box, score, class
+                self._regions = Ragged(arrays["regions"], arrays["region_ends"])  # box, score
+                self._words = Ragged(arrays["words"], arrays["word_ends"])  # word, captions with it
+                self._segmented: NDArray[np.bool_] = arrays["segmented"]
+                self._captioned: NDArray[np.bool_] = arrays["captioned"]
+        except (OSError, ValueError, KeyError) as error:
             raise BadFileError(f"the training cache {folder} is not complete ({error}); prepare it again") from error
-        self.folder = folder
-        self.sizes = [(int(w), int(h)) for w, h in photos["sizes"]]
-        self.shapes = [(int(w), int(h)) for w, h in photos["shapes"]]
-        self.keys = [photo_key(item[0], item[2]) for item in items]
-        self._ends = np.cumsum([w * h * 3 for w, h in self.shapes])
-        self._pixels = np.memmap(folder / "photos.bin", dtype=np.uint8, mode="r")
-        self._cells = np.load(folder / "yolox_cells.npy", mmap_mode="r")
-        self._boxes = np.load(folder / "yolox_boxes.npy", mmap_mode="r")
-        self._probs = np.load(folder / "yolox_probs.npy", mmap_mode="r")
-        self._regions = self._read_regions()
-        self.ids = [at for at, item in enumerate(items) if item[1] in splits][:limit]
-        self.words = self._word_targets(lemmas)
+        self.paths = [Path(item[2]) for item in self.items]
+        self._drawn = self._groups()
 
-    def _read_regions(self) -> dict[tuple[str, str], Tensor]:
-        found: dict[tuple[str, str], Tensor] = {}
-        for path in sorted(self.folder.glob("mobilesam*.jsonl*")):
-            opener = gzip.open if path.suffix == ".gz" else open
-            with opener(path, "rt") as lines:
-                for line in lines:
-                    if not line.endswith("\n"):
-                        break  # the teacher is still writing
-                    row = json.loads(line)
-                    width, height = row["size"]
-                    boxes = torch.tensor(row["boxes"], dtype=torch.float32).reshape(-1, 5)
-                    found[photo_key(row["data"], row["id"])] = boxes / torch.tensor([width, height, width, height, 1.0])
-        return found
+    def __len__(self) -> int:
+        return len(self.items)
 
-    def _word_targets(self, lemmas: list[list[list[str]]]) -> Tensor:
-        index = {word: at for at, word in enumerate(self.word_names)}
-        targets = torch.zeros(len(self.keys), len(index), dtype=torch.uint8)  # captions that use the word
-        for row, captions in enumerate(lemmas):
-            for caption in captions:
-                for lemma in caption:
-                    if lemma in index:
-                        targets[row, index[lemma]] += 1
-        return targets
+    def _groups(self) -> dict[tuple[str, str], NDArray[np.int64]]:
+        aspect = self.sizes[:, 0] / self.sizes[:, 1]
+        buckets = {"wide": aspect > SQUARE, "tall": aspect < 1 / SQUARE}
+        buckets["square"] = ~(buckets["wide"] | buckets["tall"])
+        groups = {"regions": self._segmented, "captions": self._captioned, "boxes": ~self._captioned}
+        return {
+            (group, bucket): np.flatnonzero(has & of) for group, has in groups.items() for bucket, of in buckets.items()
+        }
 
-    def has_regions(self, at: int) -> bool:
-        """Whether MobileSAM has looked at this photo."""
-        return self.keys[at] in self._regions
+    def draw(self, counts: Mapping[str, int], generator: torch.Generator) -> list[int]:
+        """Draw so many photos of each group, all wide, all tall or all square; wide ones as often as they are many."""
+        shares = torch.tensor([float(len(self._drawn["captions", bucket])) for bucket in ("wide", "tall", "square")])
+        bucket = ("wide", "tall", "square")[int(torch.multinomial(shares, 1, generator=generator))]
+        rows: list[int] = []
+        for group, count in counts.items():
+            pool = self._drawn[group, bucket]
+            if not len(pool):
+                pool = self._drawn["captions", bucket]
+            rows += pool[torch.randint(len(pool), (count,), generator=generator).numpy()].tolist()
+        return rows
 
-    def pixels(self, at: int) -> Tensor:
-        """One photo at its input size, (3, H, W) view of channels-last uint8."""
-        width, height = self.shapes[at]
-        end = int(self._ends[at])
-        flat = np.array(self._pixels[end - width * height * 3 : end])
-        return torch.from_numpy(flat).view(height, width, 3).permute(2, 0, 1)
+    def shape_of(self, rows: Sequence[int], pixels: int) -> tuple[int, int]:
+        """Width and height for a batch: about so many pixels, in the shape of its first photo."""
+        aspect = float(np.clip(self.sizes[rows[0], 0] / self.sizes[rows[0], 1], 1 / MOST_SLENDER, MOST_SLENDER))
+        wide, high = (max(1, round((pixels * ratio) ** 0.5 / STEP)) * STEP for ratio in (aspect, 1 / aspect))
+        return wide, high
 
-    def teacher(self, at: int) -> tuple[Tensor, Tensor]:
-        """YOLOX's best boxes (100, 4), as shares of the photo, and their class scores (100, 80)."""
-        boxes = torch.from_numpy(self._boxes[at].astype(np.float32))
-        return boxes, torch.from_numpy(self._probs[at].astype(np.float32))
-
-    def batches(self, size: int, generator: torch.Generator) -> list[list[int]]:
-        """All photos once, in batches of one shape, in random order."""
-        by_shape: dict[tuple[int, int], list[int]] = defaultdict(list)
-        for place in torch.randperm(len(self.ids), generator=generator).tolist():
-            by_shape[self.shapes[self.ids[place]]].append(self.ids[place])
-        batches = [rows[at : at + size] for rows in by_shape.values() for at in range(0, len(rows), size)]
-        return [batches[at] for at in torch.randperm(len(batches), generator=generator).tolist()]
-
-    def load(self, rows: list[int], generator: torch.Generator | None) -> Photos:
-        """Read a batch; with a generator also mirror at random and vary brightness, contrast and colour a little."""
-        batch = len(rows)
-        mirrored = [False] * batch
-        pixels = torch.stack([self.pixels(at) for at in rows]).float()
-        if generator is not None:
-            mirrored = (torch.rand(batch, generator=generator) < 0.5).tolist()
-            pixels = torch.stack([p.flip(-1) if m else p for p, m in zip(pixels, mirrored, strict=True)])
-            tint = 1 + 0.3 * (torch.rand(batch, 1, 1, 1, generator=generator) - 0.5)
-            tint = tint * (1 + 0.1 * (torch.rand(batch, 3, 1, 1, generator=generator) - 0.5))
-            shift = 30 * (torch.rand(batch, 1, 1, 1, generator=generator) - 0.5)
-            pixels = (pixels * tint + shift).clamp(0, 255)
-        things = torch.from_numpy(np.stack([self._cells[at] for at in rows]).astype(np.float32))
-        regions = [self._regions.get(self.keys[at]) for at in rows]
-        boxes, classes, priors, image_of = [], [], [], []
+    def load(self, rows: Sequence[int], shape: tuple[int, int], smallest: float, generator: torch.Generator) -> Photos:
+        """Read photos at `shape`, each cropped to at least `smallest` of its area, half of them mirrored."""
+        pixels, things, classes, regions = [], [], [], []
+        for at in rows:
+            crop = self._crop(at, shape, smallest, generator)
+            mirrored = bool(torch.rand((), generator=generator) < 0.5)
+            pixels.append(_tinted(self._pixels(at, shape, crop, mirrored), generator))
+            thing = self._things[at]
+            boxes, kept = seen_through(thing[:, :4], crop, mirrored)
+            things.append(torch.cat([boxes, thing[kept, 4:5]], 1))
+            classes.append(thing[kept, 5].long())
+            region = self._regions[at]
+            boxes, kept = seen_through(region[:, :4], crop, mirrored)
+            regions.append(torch.cat([boxes, region[kept, 4:5]], 1) if self._segmented[at] else None)
+        words = torch.zeros(len(rows), len(self.word_names))
         for row, at in enumerate(rows):
-            box, target, prior = self._described(at, regions[row])
-            boxes.append(mirror(box) if mirrored[row] else box)
-            classes.append(target)
-            priors.append(prior)
-            image_of.append(torch.full((len(box),), row))
-        words = (self.words[rows].float() * 0.6).clamp(max=1.0)
+            said = self._words[at]
+            words[row, said[:, 0].long()] = said[:, 1]
         return Photos(
-            pixels.contiguous(memory_format=torch.channels_last),
-            self.shapes[rows[0]],
-            [self.sizes[at] for at in rows],
-            mirrored,
+            torch.stack(pixels).contiguous(memory_format=torch.channels_last),
             things,
+            classes,
             regions,
-            torch.cat(boxes),
-            torch.cat(image_of),
-            torch.cat(classes),
-            torch.cat(priors),
             words,
+            torch.from_numpy(self._captioned[list(rows)].copy()),
         )
 
-    def _described(self, at: int, regions: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
-        """Boxes worth describing: the teachers' best and the whole photo; their class targets and priors."""
-        boxes, probs = self.teacher(at)
-        count = THINGS_PER_PHOTO if regions is not None else THINGS_PER_PHOTO + REGIONS_PER_PHOTO
-        boxes, probs = boxes[:count], probs[:count]
-        priors = probs.amax(1).clamp(min=0.003).sqrt()
-        if regions is not None and len(regions):
-            extra = regions[:REGIONS_PER_PHOTO]
-            boxes = torch.cat([boxes, extra[:, :4]])
-            probs = torch.cat([probs, nearest_classes(extra[:, :4], boxes[:count], probs)])
-            priors = torch.cat([priors, extra[:, 4].clamp(max=1) * REGION_PRIOR])
-        whole = torch.tensor([[0.0, 0.0, 1.0, 1.0]])
-        boxes = torch.cat([boxes, whole])
-        probs = torch.cat([probs, nearest_classes(whole, boxes[:count], probs[:count])])
-        return boxes, probs, torch.cat([priors, torch.tensor([WHOLE_PRIOR])])
+    def _crop(self, at: int, shape: tuple[int, int], smallest: float, generator: torch.Generator) -> tuple[float, ...]:
+        """A window x1 y1 x2 y2, as shares of the photo, whose shape lies half-way to the batch's."""
+        area, across, down = torch.rand(3, generator=generator).tolist()
+        area = smallest + (1 - smallest) * area
+        bend = (shape[0] / shape[1] / (self.sizes[at, 0] / self.sizes[at, 1])) ** 0.5
+        wide, high = min(1.0, (area * bend) ** 0.5), min(1.0, (area / bend) ** 0.5)
+        left, top = across * (1 - wide), down * (1 - high)
+        return left, top, left + wide, top + high
+
+    def _pixels(self, at: int, shape: tuple[int, int], crop: Sequence[float], mirrored: bool) -> Tensor:
+        photo = load_image(self.paths[at])
+        window = tuple(share * side for share, side in zip(crop, photo.size * 2, strict=True))
+        small = np.asarray(photo.resize(shape, Image.Resampling.BILINEAR, box=window))  # type: ignore[arg-type]
+        return torch.from_numpy(small[:, ::-1].copy() if mirrored else small.copy()).permute(2, 0, 1).float()
 
 
-def nearest_classes(boxes: Tensor, things: Tensor, probs: Tensor, least: float = 0.6) -> Tensor:
-    """Class scores of the thing each box coincides with, or none, (N, 80)."""
-    best, which = iou(boxes, things).max(1)
-    return torch.where((best >= least)[:, None], probs[which], torch.zeros(()))
+def _tinted(pixels: Tensor, generator: torch.Generator) -> Tensor:
+    """Vary brightness, contrast and colour a little."""
+    light, shift, *colours = torch.rand(5, generator=generator) - 0.5
+    gain = (1 + 0.3 * light) * (1 + 0.1 * torch.stack(colours))[:, None, None]
+    tinted: Tensor = (pixels * gain + 30 * shift).clamp(0, 255)
+    return tinted
 
 
-def endless(corpus: Corpus, size: int, seed: int, rank: int, world: int, start: int) -> Iterator[tuple[int, list[int]]]:
-    """Step numbers and this process's batches, the same for the same seed wherever one starts."""
-    step, epoch = 0, 0
-    while True:
-        order = corpus.batches(size, torch.Generator().manual_seed(seed * 1_000 + epoch))
-        for at in range(0, len(order) - world + 1, world):
-            if step >= start:
-                yield step, order[at + rank]
-            step += 1
-        epoch += 1
+def seen_through(boxes: Tensor, crop: Sequence[float], mirrored: bool) -> tuple[Tensor, Tensor]:
+    """Boxes (N, 4) as shares of a crop of the photo, and which of the N are still seen."""
+    left, top, right, bottom = crop
+    window = boxes.new_tensor([left, top, left, top])
+    scale = boxes.new_tensor([right - left, bottom - top] * 2)
+    moved = (boxes - window) / scale
+    inside = moved.clamp(0, 1)
+    area = (moved[:, 2:] - moved[:, :2]).clamp(min=1e-6).prod(1)
+    kept = (inside[:, 2:] - inside[:, :2]).clamp(min=0).prod(1) >= SMALLEST_VISIBLE * area
+    inside = inside[kept]
+    return (mirror(inside) if mirrored else inside), kept
+
+
+def mirror(boxes: Tensor) -> Tensor:
+    """Mirror boxes given as shares of the image left to right."""
+    return torch.stack([1 - boxes[..., 2], boxes[..., 1], 1 - boxes[..., 0], boxes[..., 3]], -1)

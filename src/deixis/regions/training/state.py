@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from deixis.atomic import whole_file, write_json
-from deixis.errors import BadFileError, BadRecipeError
+from deixis.errors import BadRecipeError
+from deixis.reading.plain import read_json_object
+from deixis.reading.tensors import load_tensors
 
 
 def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
@@ -24,10 +25,7 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
 
 def read_tensors(path: Path) -> dict[str, Tensor]:
     """Read a safetensors file, or say which one is damaged."""
-    try:
-        return load_file(path)
-    except (OSError, SafetensorError, ValueError) as error:
-        raise BadFileError(f"cannot read the weights {path}: {error}") from error
+    return load_tensors(path)
 
 
 def save_state(
@@ -54,19 +52,26 @@ def save_state(
     write_json(run / "settings.json", dict(settings))
 
 
+def kept_settings(run: Path) -> dict[str, Any] | None:
+    """The settings a run was begun with, as JSON has them; None for a fresh run."""
+    path = run / "settings.json"
+    return read_json_object(path) if path.is_file() else None
+
+
 def load_state(
     run: Path,
     settings: Mapping[str, Any],
     module: nn.Module,
     optimizer: torch.optim.Optimizer,
     average: dict[str, Tensor],
+    may_change: Container[str] = (),
 ) -> int:
     """Put back what :func:`save_state` kept and return the step to go on from; 0 for a fresh run."""
     path = run / "state.safetensors"
     if not path.is_file():
         return 0
-    kept = json.loads((run / "settings.json").read_text()) if (run / "settings.json").is_file() else dict(settings)
-    changed = [name for name, value in settings.items() if kept.get(name) != value]
+    kept, now = kept_settings(run) or dict(settings), json.loads(json.dumps(dict(settings)))
+    changed = [name for name, value in now.items() if kept.get(name) != value and name not in may_change]
     if changed:
         raise BadRecipeError(
             f"{run} was begun with other settings ({', '.join(changed)}): resume with the same, or use another folder"

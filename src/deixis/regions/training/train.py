@@ -1,125 +1,105 @@
-"""Training the `lite` extractor, first part: proposals and descriptions, with the trunk fine-tuned.
+"""The training loop of the `lite` extractor.
 
-Two processes with one thread each share the work: on a busy CPU that is far quicker than one process with two threads.
+Several processes with one thread each share the work: on a busy CPU that is far quicker than one process with several
+threads. Every step draws its photos from its own number, so a run that is killed goes on as if nothing had happened.
 """
 
 from __future__ import annotations
 
 import json
-import math
 import time
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
 
 import torch
 import torch.distributed as dist
-import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import nn
 
-from deixis.regions.network.detector import Dense, LiteNetwork, LiteShape
-from deixis.regions.network.proposals import cells_of
-from deixis.regions.network.trunk import freeze_early, imagenet_trunk
-from deixis.regions.training.data import Corpus, Photos, endless
-from deixis.regions.training.state import load_state, save_state
-from deixis.regions.training.targets import proposal_losses, targets_of
+from deixis.errors import BadRecipeError
+from deixis.regions.network.detector import LiteShape
+from deixis.regions.network.select import Ranking
+from deixis.regions.network.trunks.dinov2 import DinoV2
+from deixis.regions.network.trunks.published import dinov2
+from deixis.regions.network.trunks.trunk import publish
+from deixis.regions.training.data import Corpus
+from deixis.regions.training.learner import Learner
+from deixis.regions.training.state import kept_settings, load_state, save_state
 
-LOSS_WEIGHTS = {
-    "thing_score": 1.0,
-    "thing_box": 1.0,
-    "thing_offset": 0.25,
-    "region_score": 1.0,
-    "region_box": 1.0,
-    "region_offset": 0.25,
-    "classes": 1.0,
-    "words": 0.1,
-    "whole": 0.1,
-}
+Report = Callable[[dict[str, float]], None]
+
+
+def _weights() -> dict[str, float]:
+    return {
+        "thing_score": 1.0,
+        "thing_box": 1.0,
+        "thing_offset": 0.25,
+        "region_score": 1.0,
+        "region_box": 1.0,
+        "region_offset": 0.25,
+        "classes": 1.0,
+        "words": 0.15,
+        "contrast": 0.1,
+        "whole": 0.1,
+        "teach_map": 1.0,
+        "teach_region": 1.0,
+        "teach_whole": 0.5,
+    }
 
 
 @dataclass(frozen=True, slots=True)
-class ProposalStage:
-    """Settings of the first part of training."""
+class Schedule:
+    """How long and how fast the extractor learns."""
 
-    steps: int = 3600
-    batch: int = 6
+    steps: int = 9000
+    draws: Mapping[str, int] = field(default_factory=lambda: {"regions": 2, "captions": 3, "boxes": 1})
+    """Photos of each kind in a batch of one process: with the segmenter's boxes, with captions, with neither."""
+    pixels: tuple[int, ...] = (62_000, 82_000, 106_000)
+    """Sizes of the input; each batch has one of them."""
+    smallest_crop: float = 0.6
     rate: float = 8e-4
-    trunk_rate: float = 2e-4
+    trunk_rate: float = 1e-4
     decay: float = 0.02
     warm_up: int = 150
-    frozen_blocks: int = 5
-    frozen_steps: int = 150
+    cool_down: float = 0.3
+    """The rate stays level but for this last share of the steps, over which it falls to 2 %."""
+    frozen_steps: int = 200
+    """Before the trunk joins in."""
+    teach_every: int = 2
+    """The dense teacher looks at every so-many-th batch; 0 for never."""
     clip: float = 10.0
     average: float = 0.998
-    save_every: int = 250
+    save_every: int = 100
     seed: int = 1
+    weights: Mapping[str, float] = field(default_factory=_weights)
+
+    def rate_at(self, step: int) -> float:
+        """Linear warm-up, a level stretch, then straight down to 2 %."""
+        if step < self.warm_up:
+            return (step + 1) / self.warm_up
+        left = (self.steps - step) / max(1.0, self.cool_down * self.steps)
+        return 0.02 + 0.98 * min(1.0, left)
 
 
-class Learner(nn.Module):
-    """The network and what only training needs: a head that reads words off the whole photo."""
-
-    def __init__(self, shape: LiteShape) -> None:
-        super().__init__()
-        self.network = LiteNetwork(shape)
-        self.whole_words = nn.Linear(shape.feature, shape.words)
-        nn.init.constant_(self.whole_words.bias, -4.0)
-
-    def losses(self, photos: Photos) -> dict[str, Tensor]:
-        """All named losses of a batch."""
-        width, height = photos.shape
-        cells = cells_of(height, width)
-        with torch.autocast("cpu", dtype=torch.bfloat16):
-            dense = self.network(photos.pixels)
-        targets = targets_of(cells, photos.shape, photos.sizes, photos.mirrored, photos.things, photos.regions)
-        losses = proposal_losses(dense.scores, dense.boxes, targets, cells)
-        return losses | self._describing_losses(photos, dense)
-
-    def _describing_losses(self, photos: Photos, dense: Dense) -> dict[str, Tensor]:
-        width, height = photos.shape
-        boxes = photos.boxes * photos.boxes.new_tensor([width, height, width, height])
-        head = self.network.regions
-        with torch.autocast("cpu", dtype=torch.bfloat16):
-            feature = head.describe(head.pool(dense, boxes, photos.image_of))
-            classes, words = head.classes(feature).float(), head.words(feature).float()
-            whole = self.whole_words(self.network.describe_whole(dense)).float()
-        batch = len(photos.words)
-        class_loss = F.binary_cross_entropy_with_logits(classes, photos.classes.clamp(0, 1).sqrt(), reduction="sum")
-        pooled = pool_words(words, photos.image_of, photos.priors, batch)
-        return {
-            "classes": class_loss / (10 * batch),
-            "words": F.binary_cross_entropy_with_logits(pooled, photos.words, reduction="sum") / batch,
-            "whole": F.binary_cross_entropy_with_logits(whole, photos.words, reduction="sum") / batch,
-        }
+def _same_until_now(schedule: Schedule, kept: Mapping[str, Any] | None, step: int) -> None:
+    """Let a run be made longer or shorter only while its rate is still level, so that it equals one begun so."""
+    before = schedule.steps if kept is None else int(kept["steps"])
+    level = (1 - schedule.cool_down) * min(before, schedule.steps)
+    if before != schedule.steps and step > level:
+        raise BadRecipeError(
+            f"the run was begun for {before} steps and its rate has been falling since step {level:.0f}: "
+            f"it cannot be made {schedule.steps} steps long at step {step}"
+        )
 
 
-def pool_words(logits: Tensor, image_of: Tensor, priors: Tensor, batch: int) -> Tensor:
-    """A photo's logit of each word: the mean over its regions, weighted by softmax(logit) x prior, (B, W).
-
-    The prior, a region's objectness, makes whole objects rather than their parts answer for a word.
-    """
-    rows = []
-    for at in range(batch):
-        mine = logits[image_of == at]  # (N, W)
-        share = torch.softmax(mine.detach() + priors[image_of == at, None].log(), 0)
-        rows.append((share * mine).sum(0))
-    return torch.stack(rows)
-
-
-def rate_at(step: int, stage: ProposalStage) -> float:
-    """Linear warm-up, then half a cosine down to 2 % of the rate."""
-    if step < stage.warm_up:
-        return (step + 1) / stage.warm_up
-    done = (step - stage.warm_up) / max(1, stage.steps - stage.warm_up)
-    return 0.02 + 0.98 * 0.5 * (1 + math.cos(math.pi * min(1.0, done)))
-
-
-def optimizer_for(learner: Learner, stage: ProposalStage) -> torch.optim.AdamW:
-    """AdamW with a smaller rate for what ImageNet has taught already."""
-    trunk = [p for p in learner.network.trunk.parameters() if p.requires_grad]
-    known = {id(p) for p in learner.network.trunk.parameters()}
-    rest = [p for p in learner.parameters() if id(p) not in known and p.requires_grad]
-    groups = [{"params": trunk, "base": stage.trunk_rate}, {"params": rest, "base": stage.rate}]
-    return torch.optim.AdamW(groups, lr=stage.rate, weight_decay=stage.decay, betas=(0.9, 0.99))
+def optimizer_for(learner: Learner, schedule: Schedule) -> torch.optim.AdamW:
+    """AdamW with a smaller rate for what the trunk has learnt already."""
+    trunk = list(learner.network.trunk.parameters())
+    known = {id(p) for p in trunk}
+    rest = [p for p in learner.parameters() if id(p) not in known]
+    groups = [{"params": trunk, "base": schedule.trunk_rate}, {"params": rest, "base": schedule.rate}]
+    return torch.optim.AdamW(groups, lr=schedule.rate, weight_decay=schedule.decay, betas=(0.9, 0.99))
 
 
 def _share_gradients(parameters: list[nn.Parameter], world: int) -> None:
@@ -137,63 +117,76 @@ def _share_gradients(parameters: list[nn.Parameter], world: int) -> None:
         at += parameter.numel()
 
 
-def train_proposals(
+def train(
     corpus: Corpus,
     shape: LiteShape,
-    stage: ProposalStage,
+    ranking: Ranking,
+    schedule: Schedule,
+    weights: Path,
     run: Path,
     rank: int = 0,
     world: int = 1,
-    report: Callable[[dict[str, float]], None] | None = None,
+    report: Report | None = None,
     stop_after: int | None = None,
 ) -> Path:
-    """Train (or go on training) and return the file of averaged weights."""
-    torch.manual_seed(stage.seed)
-    learner = Learner(shape)
-    learner.network.trunk = imagenet_trunk()
-    freeze_early(learner.network.trunk, stage.frozen_blocks)
+    """Train (or go on training) and return the file of averaged weights; `weights` holds the published ones."""
+    torch.manual_seed(schedule.seed)
+    learner = Learner(shape, corpus.word_names, ranking)
+    publish(learner.network.trunk, shape.trunk, weights)
     learner = learner.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-    optimizer = optimizer_for(learner, stage)
+    teacher = dinov2(weights).eval().requires_grad_(False) if schedule.teach_every else None
+    optimizer = optimizer_for(learner, schedule)
     average = {name: value.detach().clone() for name, value in learner.state_dict().items()}
-    start = load_state(run, asdict(stage), learner, optimizer, average)
-    parameters = [p for p in learner.parameters() if p.requires_grad]
+    start = load_state(run, asdict(schedule), learner, optimizer, average, may_change=("steps",))
+    _same_until_now(schedule, kept_settings(run), start)
     began, seen = time.monotonic(), 0
-    totals: dict[str, float] = {}
-    last = min(stage.steps, stop_after or stage.steps)
+    totals: dict[str, list[float]] = {}
+    last = min(schedule.steps, stop_after or schedule.steps)
     learner.train()
-    for step, rows in endless(corpus, stage.batch, stage.seed, rank, world, start):
-        if step >= last:
-            break
-        freeze_early(learner.network.trunk, stage.frozen_blocks if step >= stage.frozen_steps else 99)
+    for step in range(start, last):
+        learner.network.trunk.let_learn(step >= schedule.frozen_steps)
         for group in optimizer.param_groups:
-            group["lr"] = group["base"] * rate_at(step, stage)
-        draw = torch.Generator().manual_seed((stage.seed * 1_000_003 + step) * 64 + rank)
-        losses = learner.losses(corpus.load(rows, draw))
-        total = torch.stack([LOSS_WEIGHTS[name] * value for name, value in losses.items()]).sum()
+            group["lr"] = group["base"] * schedule.rate_at(step)
+        losses = _losses(learner, corpus, schedule, teacher, step, rank)
+        total = torch.stack([schedule.weights[name] * value for name, value in losses.items()]).sum()
         optimizer.zero_grad(set_to_none=True)
         torch.autograd.backward(total)
+        parameters = [p for p in learner.parameters() if p.requires_grad]
         if world > 1:
             _share_gradients(parameters, world)
-        torch.nn.utils.clip_grad_norm_(parameters, stage.clip)
+        torch.nn.utils.clip_grad_norm_(parameters, schedule.clip)
         optimizer.step()
-        keep = min(stage.average, (step + 1) / (step + 20))
+        keep = min(schedule.average, (step + 1) / (step + 20))
         with torch.no_grad():
             for name, value in learner.state_dict().items():
                 average[name].lerp_(value, 1 - keep)
-        seen += len(rows) * world
+        seen += sum(schedule.draws.values()) * world
         for name, value in losses.items():
-            totals[name] = totals.get(name, 0.0) + float(value.detach())
+            totals.setdefault(name, []).append(float(value.detach()))
         if rank == 0 and (step + 1) % 25 == 0:
             if report is not None:
                 speed = {"step": float(step + 1), "photos_per_second": seen / (time.monotonic() - began)}
-                report(speed | {name: value / 25 for name, value in totals.items()})
+                report(speed | {name: sum(values) / len(values) for name, values in totals.items()})
             totals = {}
-        if rank == 0 and ((step + 1) % stage.save_every == 0 or step + 1 == last):
-            save_state(run, step + 1, asdict(stage), learner, optimizer, average)
+        if rank == 0 and ((step + 1) % schedule.save_every == 0 or step + 1 == last):
+            save_state(run, step + 1, asdict(schedule), learner, optimizer, average)
     return run / "average.safetensors"
 
 
-def report_to(path: Path) -> Callable[[dict[str, float]], None]:
+def _losses(
+    learner: Learner, corpus: Corpus, schedule: Schedule, teacher: DinoV2 | None, step: int, rank: int
+) -> dict[str, torch.Tensor]:
+    """The losses of one step's photos, which depend on nothing but the seed, the step and the process."""
+    draw = torch.Generator().manual_seed((schedule.seed * 1_000_003 + step) * 64 + rank)
+    rows = corpus.draw(schedule.draws, draw)
+    pixels = schedule.pixels[int(torch.randint(len(schedule.pixels), (1,), generator=draw))]
+    photos = corpus.load(rows, corpus.shape_of(rows, pixels), schedule.smallest_crop, draw)
+    asked = schedule.teach_every and step % schedule.teach_every == 0
+    losses: dict[str, torch.Tensor] = learner(photos, teacher if asked else None)
+    return losses
+
+
+def report_to(path: Path) -> Report:
     """Append each report as a line of JSON."""
 
     def write(values: dict[str, float]) -> None:

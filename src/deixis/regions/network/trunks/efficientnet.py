@@ -1,4 +1,4 @@
-"""EfficientNet-Lite0 in plain torch: the trunk of the `lite` extractor.
+"""EfficientNet-Lite0 in plain torch: the first trunk of the `lite` extractor, kept to compare with.
 
 EfficientNet-Lite is EfficientNet (Tan and Le, ICML 2019) without squeeze-and-excitation and with ReLU6 for swish, made
 for CPUs and phones. BatchNorm is folded into the convolutions when the ImageNet weights are read: its statistics are
@@ -14,6 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from deixis.errors import BadFileError, MissingExtraError
+from deixis.regions.network.trunks.layers import Trunk, pointwise
 
 # expansion, kernel, stride, channels out, repeats (EfficientNet-B0, table 1 of the paper)
 STAGES = (
@@ -27,14 +28,9 @@ STAGES = (
 )
 STEM = 32
 HEAD = 1280
+FROZEN_BLOCKS = 5
 LEVEL_CHANNELS = (40, 112, 320)  # of the maps at strides 8, 16 and 32
 BATCH_NORM_EPSILON = 1e-3
-
-
-def pointwise(conv: nn.Module, x: Tensor) -> Tensor:
-    """A 1x1 convolution as a matrix product over channels-last pixels: much quicker than torch's own on one thread."""
-    assert isinstance(conv, nn.Conv2d)  # module lists forget what they hold
-    return F.linear(x.permute(0, 2, 3, 1), conv.weight.flatten(1), conv.bias).permute(0, 3, 1, 2)
 
 
 def relu6(x: Tensor) -> Tensor:
@@ -84,8 +80,10 @@ class InvertedResidual(nn.Module):
         return x + out if self.shortcut else out
 
 
-class Trunk(nn.Module):
+class EfficientNetLite0(Trunk):
     """Maps at strides 8, 16 and 32 of an RGB image whose sides are multiples of 32."""
+
+    channels = LEVEL_CHANNELS
 
     def __init__(self) -> None:
         super().__init__()
@@ -108,16 +106,15 @@ class Trunk(nn.Module):
                 levels.append(x)
         return levels[0], levels[1], levels[2]
 
+    def let_learn(self, anything: bool) -> None:
+        """Let the matrix products of the later blocks learn; the stem, early blocks and depthwise filters never do.
 
-def freeze_early(trunk: Trunk, blocks: int) -> None:
-    """Keep the stem, the first blocks and every depthwise filter as they are; the matrix products go on learning.
-
-    A third of the backward pass is spent on depthwise filters, which hold a thirtieth of the weights.
-    """
-    trunk.stem.requires_grad_(False)
-    for at, block in enumerate(trunk.blocks):
-        block.requires_grad_(at >= blocks)
-        block.filter.requires_grad_(False)
+        A third of the backward pass is spent on depthwise filters, which hold a thirtieth of the weights.
+        """
+        self.stem.requires_grad_(False)
+        for at, block in enumerate(self.blocks):
+            block.requires_grad_(anything and at >= FROZEN_BLOCKS)
+            block.filter.requires_grad_(False)
 
 
 def imagenet_state() -> dict[str, Tensor]:
@@ -158,9 +155,9 @@ def folded_state(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
     return folded
 
 
-def imagenet_trunk() -> Trunk:
+def imagenet_trunk() -> EfficientNetLite0:
     """A trunk with ImageNet weights, ready to be trained on."""
-    trunk = Trunk()
+    trunk = EfficientNetLite0()
     trunk.load_state_dict(folded_state(imagenet_state()))
     return trunk.to(memory_format=torch.channels_last)  # type: ignore[call-overload,no-any-return]
 

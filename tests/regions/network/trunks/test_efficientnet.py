@@ -10,7 +10,14 @@ import torch.nn.functional as F
 from torch import nn
 
 from deixis.errors import BadFileError
-from deixis.regions.network.trunk import BATCH_NORM_EPSILON, SameConv, Trunk, fold, folded_state, freeze_early
+from deixis.regions.network.trunks.efficientnet import (
+    BATCH_NORM_EPSILON,
+    FROZEN_BLOCKS,
+    EfficientNetLite0,
+    SameConv,
+    fold,
+    folded_state,
+)
 
 
 def test_folding_equals_convolution_then_batch_norm() -> None:
@@ -44,18 +51,22 @@ def test_pointwise_equals_convolution() -> None:
 
 
 def test_maps_have_strides_8_16_32() -> None:
-    fine, middle, coarse = Trunk().eval()(torch.zeros(1, 3, 96, 64))
+    fine, middle, coarse = EfficientNetLite0().eval()(torch.zeros(1, 3, 96, 64))
     assert fine.shape == (1, 40, 12, 8)
     assert middle.shape == (1, 112, 6, 4)
     assert coarse.shape == (1, 320, 3, 2)
 
 
 def test_freezing_leaves_only_matrix_products_of_late_blocks() -> None:
-    trunk = Trunk()
-    freeze_early(trunk, 5)
+    trunk = EfficientNetLite0()
+    trunk.let_learn(True)
     learning = [name for name, parameter in trunk.named_parameters() if parameter.requires_grad]
     assert learning
-    assert all(int(name.split(".")[1]) >= 5 and ("expand" in name or "project" in name) for name in learning)
+    trunk.let_learn(False)
+    assert not any(parameter.requires_grad for parameter in trunk.parameters())
+    assert all(
+        int(name.split(".")[1]) >= FROZEN_BLOCKS and ("expand" in name or "project" in name) for name in learning
+    )
 
 
 def test_weights_of_another_network_are_refused() -> None:
@@ -71,7 +82,7 @@ def test_imagenet_weights_know_a_dog(shared: object) -> None:
     import numpy as np
 
     from deixis.images import load_image
-    from deixis.regions.network.trunk import imagenet_head, imagenet_state, imagenet_trunk
+    from deixis.regions.network.trunks.efficientnet import imagenet_head, imagenet_state, imagenet_trunk
 
     folder = Path(str(shared)) / "data" / "flickr8k-entities"
     dogs = [

@@ -1,0 +1,1 @@
+"""Trunks: what turns pixels into maps that the rest of the network reads."""
