@@ -126,7 +126,8 @@ def main(arguments: list[str] | None = None) -> None:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             sys.exit(0)
         if disk_is_full(error):
-            where = f"cannot write {error.filename}: " if getattr(error, "filename", None) else ""
+            file = getattr(error, "filename", None)
+            where = f"cannot write {file}: " if file else ""
             _leave(f"{where}the disk is full; make room, then run the same command again", debug, error)
         _leave(f"{type(error).__name__}: {error}", debug, error)
 
