@@ -12,8 +12,9 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Generic, Protocol, TypeVar
 
+from deixis.answering.asking import Asking
 from deixis.answering.batches import AT_ONCE, in_batches
-from deixis.answering.load import Deixis, load
+from deixis.answering.load import Deixis
 from deixis.answering.photos import Photo
 from deixis.engines import run_tasks
 from deixis.errors import DeixisError
@@ -66,13 +67,13 @@ class Question(Protocol[Q, A]):
 
 @dataclass(frozen=True, slots=True)
 class Caption:
-    """A caption for each photo; ``options`` are those of :meth:`deixis.answering.load.Deixis.captions`."""
+    """A caption for each photo."""
 
-    options: dict[str, Any]
+    asking: Asking
 
     def __call__(self, model: Deixis, photos: list[tuple[str, Any]], questions: list[None]) -> list[GroundedCaption]:
         """Caption photos together."""
-        return model.captions([pixels for _, pixels in photos], names=[name for name, _ in photos], **self.options)
+        return model.captions([pixels for _, pixels in photos], self.asking, names=[name for name, _ in photos])
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +116,7 @@ class Answerer(Generic[Q, A]):
     @classmethod
     def load(cls, name: str, grounder: str | None, expected: str, device: str, ask: Question[Q, A]) -> Answerer[Q, A]:
         """Load the model in the process that works; it must be the one that was meant."""
-        model = load(name, grounder=grounder, device=device)
+        model = Deixis.from_pretrained(name, grounder=grounder, device=device)
         if model.name != expected:
             raise DeixisError(
                 f"this worker's {name} is the model {model.name!r}, expected {expected!r}: every machine needs the "

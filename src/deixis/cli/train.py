@@ -28,8 +28,6 @@ def train(
 
     Several machines: torchrun --nnodes 2 --nproc_per_node 8 … -m deixis train RECIPE -o RUN
     """
-    import signal
-
     from rich.console import Console
 
     from deixis.home import cache_home
@@ -56,7 +54,7 @@ def train(
         )
     except StoppedError as stopped:
         typer.echo(f"deixis: {stopped}", err=True)
-        raise typer.Exit(128 + signal.SIGTERM) from None
+        raise typer.Exit(128 + stopped.signal) from None  # 130 for Ctrl-C, 143 for SIGTERM, as shells count
     from accelerate import PartialState
 
     if not PartialState().is_main_process:
