@@ -257,7 +257,7 @@ def test_a_late_answer_is_refused(
     limited: Make, example_photos: dict[str, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gate = threading.Event()
-    monkeypatch.setattr(Deixis, "captions", lambda self, images, **more: gate.wait(30) and [])
+    monkeypatch.setattr(Deixis, "captions", lambda self, images, *asking, **more: gate.wait(30) and [])
     service = limited(seconds=0.5)
     answer = post(service, "/v1/caption", example_photos["coffee"])
     assert error_of(answer)[:2] == (503, "late")
