@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Hashable, Mapping
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
+from deixis.serve.admission import Admission
 from deixis.serve.batcher import Batcher, FullError, LateError
 from deixis.serve.limits import MIB, Limits
 from deixis.serve.metrics import Metrics
@@ -25,6 +26,7 @@ class Service:
 
     def __init__(self, models: Mapping[str, Deixis], limits: Limits | None = None) -> None:
         self.limits = limits or Limits()
+        self.admission = Admission(self.limits)
         self.workshop = Workshop(
             models,
             pixels=self.limits.pixels,
@@ -51,11 +53,15 @@ class Service:
         )
         photos, clips = self._photos, self._clips
         gauges = {
+            "deixis_questions": ("Questions that were let in and are not answered yet.", self._held),
             "deixis_waiting_photos": ("Photos that wait.", lambda: float(photos.waiting)),
             "deixis_waiting_clips": ("Clips that wait.", lambda: float(clips.waiting)),
             "deixis_resident_bytes": ("Memory of the process.", _resident),
         }
         self.metrics = Metrics(gauges)
+
+    def _held(self) -> float:
+        return float(self.admission.held)
 
     @property
     def models(self) -> Mapping[str, Deixis]:
