@@ -77,7 +77,7 @@ def _dots(panel: Axes, values: Mapping[str, Sequence[float]]) -> None:
 
 
 def draw_sweep(path: Path, folder: Path = results.FOLDER) -> bool:
-    """F1_all and CIDEr against the weight of distillation (POS-SCAN, figure 3); 0 is cross entropy that goes on."""
+    """F1_all and CIDEr against the weight of distillation (POS-SCAN, figure 3); 0 is continued cross entropy."""
     rows = [r for r in TABLES["headline"].rows if r.name in (BASE, "distilled-lite")]
     rows += [r for r in TABLES["captioning"].rows if r.name.startswith(SWEEP)]
     found = {distillation_weight(row): many for row in rows if (many := _found(row, folder))}
@@ -233,7 +233,7 @@ def _found(row: Row, folder: Path) -> list[Result]:
     """Return what there is of a row, with the seeds it has in any table."""
     rows = [other for table in TABLES.values() for other in table.rows if other.name == row.name]
     seeds = sorted({seed for other in rows for seed in other.seeds})
-    return [result for seed in seeds if (result := results.load(row.name, seed, folder)) is not None]
+    return [result for seed in seeds if (result := results.current(row, seed, folder)) is not None]
 
 
 def _title(table: str, name: str) -> str:

@@ -45,25 +45,28 @@ def write(table: Table, root: Path = ROOT) -> None:
 
 def markdown(table: Table, folder: Path | None = None) -> str:
     """Return the whole table: figures of each row, then differences beside the paper's."""
-    folder = folder or results.folder_of(table.split)
+    folder = folder or results.folder_of(table.split, table.on)
     done = {row.name: found(row, folder) for row in table.rows}
     photos = {result.photos for many in done.values() for result in many}
     if len(photos) > 1:
         raise DeixisError(f"the results of table {table.name} are over different photos: measure them again")
     parts = [
-        f"`python -m benchmarks.flickr8k --table {table.name}`, {table.split}, "
+        f"`python -m benchmarks.flickr8k --table {table.name}`, {f'{table.on} ' if table.on else ''}{table.split}, "
         "mean ± standard deviation over seeds, per cent."
     ]
     variants = VARIANTS if table.kind == "phrases" else {"bare": ""}
     for variant, name in variants.items():
         parts += ["", *([f"*{name}*", ""] if name else []), *_figures(table, done, variant)]
     parts += ["", *_differences(table, done, tuple(variants))]
+    missing = [row.title for row in table.rows if not done[row.name]]
+    if missing:
+        parts += ["", f"Not run: {'; '.join(missing)}."]
     return "\n".join(parts)
 
 
 def found(row: Row, folder: Path) -> list[Result]:
     """Return the results of a row that exist, by seed."""
-    return [result for seed in row.seeds if (result := results.load(row.name, seed, folder)) is not None]
+    return [result for seed in row.seeds if (result := results.current(row, seed, folder)) is not None]
 
 
 def _figures(table: Table, done: dict[str, list[Result]], variant: str) -> list[str]:
@@ -72,7 +75,6 @@ def _figures(table: Table, done: dict[str, list[Result]], variant: str) -> list[
     for row in table.rows:
         many = done[row.name]
         if not many:
-            lines.append(_line([row.title, "", "", "not run", *[""] * (len(table.metrics) - 1)]))
             continue
         cells = [_spread([value for r in many if (value := r.value(variant, m)) is not None]) for m in table.metrics]
         steps = "/".join(dict.fromkeys(str(result.steps) for result in many))
@@ -93,7 +95,7 @@ def _differences(table: Table, done: dict[str, list[Result]], variants: Sequence
         _line(["---"] * (3 + len(heads))),
     ]
     for row in table.rows:
-        if row.against is None:
+        if row.against is None or not done[row.name]:
             continue
         other = rows[row.against]
         cells = []

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from deixis.cli.options import Method, Objectness, Point, Regionness, Threshold
 from deixis.defaults import BEAM
 
 if TYPE_CHECKING:
+    from deixis.answering.asking import Asking
+    from deixis.answering.known_photos import KnownPhotos
     from deixis.answering.load import Deixis
     from deixis.types import GroundedCaption
 
@@ -23,9 +27,11 @@ def caption(
     grounder: Annotated[str | None, typer.Option(help="Take the grounder of this run or bundle.")] = None,
     beam: Annotated[int, typer.Option(min=1, max=50, help="Beam width; 1 is greedy.")] = BEAM,
     check: Annotated[bool, typer.Option(help="Ask the grounder whether each thing is really there.")] = False,
-    method: Annotated[
-        str | None, typer.Option(help="Where words point: attention, or grounder; else what suits the model.")
-    ] = None,
+    method: Method = None,
+    point: Point = None,
+    objectness: Objectness = None,
+    regionness: Regionness = None,
+    threshold: Threshold = None,
     html: Annotated[Path | None, typer.Option(help="Write a page of all photos, which opens offline.")] = None,
     png: Annotated[bool, typer.Option("--png", help="Write NAME.deixis.png for each photo, here.")] = False,
     output: Annotated[
@@ -42,9 +48,11 @@ def caption(
 
     A photo that cannot be read is an error on stderr; the others are captioned all the same, and the exit code is 2.
     """
-    from deixis.answering.load import load
+    from deixis.answering.asking import Asking
+    from deixis.answering.known_photos import KnownPhotos
     from deixis.answering.photos import find_photos
-    from deixis.answering.resumable_lines import AnswerLines, require_checked
+    from deixis.answering.resumable_lines import AnswerLines, require_alike
+    from deixis.cli.options import asked, loaded
     from deixis.cli.outputs import check_output
     from deixis.cli.pictures import write_pictures
     from deixis.cli.show import answer_console, can_show_pictures, counted, print_answer
@@ -52,29 +60,29 @@ def caption(
 
     paths = find_photos(photos)
     check_output(html, "page.html")
-    loaded = load(model, grounder=grounder, device=device)
-    loaded.require_method(method)
+    answerer = loaded(model, grounder, device)
+    asking = asked(answerer, Asking(check=check), beam, method, point, objectness, regionness, threshold)
     if check:
-        loaded.require_grounder()
+        answerer.require_grounder()
     failed: list[str] = []
     answers: dict[str, GroundedCaption] = {}
     console = answer_console(picture)
     shown = can_show_pictures(console) if picture is None else picture
     with ExitStack() as stack:
         lines = (
-            stack.enter_context(AnswerLines.open(output, GroundedCaption.from_json, model=loaded.name))
+            stack.enter_context(AnswerLines.open(output, GroundedCaption.from_json, model=answerer.name))
             if output
             else None
         )
-        if lines is not None:
-            answers = {str(path): lines.answers[str(path)] for path in paths if str(path) in lines.answers}
-            if check:
-                require_checked(lines.path, answers.values())
-        options = {"beam": beam, "check": check, "method": method}
+        known = None if output is None else KnownPhotos(output)
+        if lines is not None and known is not None:
+            require_alike(lines.path, lines.answers.values(), checked=check)
+            answers = _answered(paths, lines.answers, known)
         waiting = [path for path in paths if str(path) not in answers]
-        for batch in _captions(loaded, waiting, options, failed, progress=len(waiting) > 16):
-            if lines is not None:
+        for batch in _captions(answerer, waiting, asking, failed, progress=len(waiting) > 16):
+            if lines is not None and known is not None:
                 lines.add(batch)
+                known.add(answer.image for answer in batch)
             answers |= {answer.image: answer for answer in batch}
             for answer in batch:
                 if as_json:
@@ -93,8 +101,20 @@ def caption(
         raise typer.Exit(2)
 
 
+def _answered(
+    paths: list[Path], answers: Mapping[str, GroundedCaption], known: KnownPhotos
+) -> dict[str, GroundedCaption]:
+    """Return the answers about these photos that are there, by what the photos are called now."""
+    found = {}
+    for path in paths:
+        name = str(path) if str(path) in answers else known.name_of(path)
+        if name is not None and name in answers:
+            found[str(path)] = replace(answers[name], image=str(path))
+    return found
+
+
 def _captions(
-    model: Deixis, photos: list[Path], options: dict[str, Any], failed: list[str], *, progress: bool
+    model: Deixis, photos: list[Path], asking: Asking, failed: list[str], *, progress: bool
 ) -> Iterator[list[GroundedCaption]]:
     """Yield captions batch by batch, with a bar on stderr for long lists."""
     from rich.console import Console
@@ -112,5 +132,5 @@ def _captions(
         task = bar.add_task("captions", total=len(photos))
         for batch in in_batches(((str(photo), photo) for photo in photos), note):
             names = [name for name, _ in batch]
-            yield model.captions([pixels for _, pixels in batch], names=names, **options)
+            yield model.captions([pixels for _, pixels in batch], asking, names=names)
             bar.advance(task, len(batch))

@@ -109,7 +109,7 @@ def score(
     if as_json:
         typer.echo(json.dumps(scored.report.to_json()))
         return
-    _print_report(scored.report)
+    print_report(scored.report)
     for path in written:
         typer.echo(f"wrote {path}")
 
@@ -174,7 +174,8 @@ def _unused(name: str, taken: dict[str, list[Run]]) -> str:
     return next(f"{name}-{at}" for at in range(2, len(taken) + 3) if f"{name}-{at}" not in taken)
 
 
-def _print_report(report: Report) -> None:
+def print_report(report: Report) -> None:
+    """Show a report on the terminal."""
     from deixis.metrics.report import cell
 
     console = Console()
@@ -210,7 +211,8 @@ _ROWS = 12
 def _print_comparison(table: Comparison) -> None:
     console = Console()
     console.print(f"[bold]{escape(table.protocol)}[/bold]")
-    console.print(f"  split: {escape(table.split)}, {table.items:,} photos or clips", highlight=False)
+    items = f", {table.items:,} photos or clips" if table.items else ""  # times are measured on a few, unnamed ones
+    console.print(f"  split: {escape(table.split)}{items}", highlight=False)
     for name, source in table.region_sources.items():
         console.print(f"  regions of {escape(name)}: {escape(source)}", highlight=False)
     shown = Table("metric", show_edge=False)

@@ -30,9 +30,9 @@ def serve(
     allow_host: Annotated[
         list[str] | None, typer.Option(help="Name under which a proxy calls this server, beside loopback's.")
     ] = None,
-    megabytes: Annotated[int, typer.Option(min=1, help="Largest photo.")] = 20,
+    megabytes: Annotated[int, typer.Option(min=1, help="Largest photo.")] = 32,
     clip_megabytes: Annotated[int, typer.Option(min=1, help="Largest clip.")] = 200,
-    megapixels: Annotated[float, typer.Option(min=0.01, help="Most pixels of a photo, in millions.")] = 40,
+    megapixels: Annotated[float, typer.Option(min=0.01, help="Most pixels of a photo, in millions.")] = 64,
     seconds: Annotated[float, typer.Option(min=1, help="Longest wait for an answer to a photo.")] = 30,
     waiting: Annotated[int, typer.Option(min=1, help="Photos that may wait.")] = 64,
     per_client: Annotated[int, typer.Option(min=0, help="Places one address may hold; 0: any number.")] = 16,

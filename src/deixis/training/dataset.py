@@ -16,6 +16,7 @@ from deixis.data.collate import (
     RegionSource,
     collate,
     encode_example,
+    fields_to_read,
     sizes_of,
 )
 from deixis.data.locations import find
@@ -25,9 +26,9 @@ from deixis.data.open import open_dataset
 from deixis.data.parses import object_labels, with_parses
 from deixis.data.region_cache import AUTO, regions_of
 from deixis.data.sampler import choose_captions
-from deixis.errors import DeixisError
+from deixis.errors import BadFileError, DeixisError
 from deixis.regions.extraction.tasks import Settings
-from deixis.regions.store.reader import EVERYDAY, RegionStore
+from deixis.regions.store.reader import RegionStore
 from deixis.text.relations import RelationVocabulary
 from deixis.text.vocabulary import Vocabulary
 from deixis.training.recipe import DataRecipe, Source
@@ -133,7 +134,11 @@ def read_source(
     settings: Settings = Settings(),  # noqa: B008 - frozen
 ) -> tuple[RegionStore, list[Example]]:
     """Open a source's store and read its examples; images the extractor could not read are left out."""
-    dataset = open_dataset(find(source.dataset, "data"), source.reader)
+    try:
+        place = find(source.dataset, "data")
+    except BadFileError as error:
+        raise BadFileError(f"{error}; name yours: data.dataset=YOUR_FOLDER") from error
+    dataset = open_dataset(place, source.reader)
     if source.store == AUTO:
         store = regions_of(dataset, settings)
     else:
@@ -174,11 +179,6 @@ def example_set(
     encoder = CaptionEncoder(vocabulary, recipe.length, relations, supervision=recipe.supervision, label=label)
     encoded = tuple(encode_example(example, encoder) for example in examples)
     counts = np.array([sum(len(caption.words) for caption in example.captions) for example in encoded])
-    stored = stores[0].fields
-    fields = tuple(name for name in EVERYDAY if name in stored)
-    for name, wanted in (("feature_map", recipe.maps), ("word_probs", recipe.word_probs)):
-        if wanted and name not in stored:
-            raise DeixisError(f"the recipe asks for {name}, which {stores[0].path} does not hold: extract it again")
-        fields += (name,) if wanted else ()
+    fields = fields_to_read(stores[0], maps=recipe.maps, word_probs=recipe.word_probs)
     source = RegionSource(tuple(stores), recipe.regions, fields, recipe.whole_image, sizes_of(examples))
     return ExampleSet(encoded, source, recipe.captions, recipe.supervision, seed, counts)
