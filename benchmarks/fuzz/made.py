@@ -13,7 +13,8 @@ import numpy as np
 import torch
 
 from deixis.captioning.model.captioner import Captioner
-from deixis.captioning.model.config import CaptionerConfig, InputSizes
+from deixis.captioning.model.config import CaptionerConfig
+from deixis.data.sizes import InputSizes
 from deixis.grounding.scan import Scan, ScanConfig
 from deixis.models.checkpoint import CONFIG, ModelConfig, save_model
 from deixis.models.files import digest
