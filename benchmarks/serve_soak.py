@@ -211,7 +211,8 @@ class Client:
 def start(model: str, threads: int) -> tuple[subprocess.Popen[str], str]:
     """Start a server on loopback, and return it with its address."""
     command = [sys.executable, "-m", "deixis", "serve", "--model", model, "--port", "0", "--json"]
-    command += ["--threads", str(threads), "--per-client", "0"]
+    # The regions of four photos are remembered, so that a memory that fills up is not taken for one that leaks.
+    command += ["--threads", str(threads), "--per-client", "0", "--remember", "4"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert process.stdout is not None
     line = process.stdout.readline()

@@ -115,7 +115,7 @@ def models(root: Path) -> None:
                  "stages": [{"name": "only", "epochs": 1, "objectives": ["cross_entropy"]}]}  # fmt: skip
         (root / role).mkdir()
         config = ModelConfig(
-            Recipe.from_plain(plain), FINGERPRINT, {"extractor": "lite", "max_regions": 9}, asdict(sizes)
+            Recipe.from_plain(plain).plain(), FINGERPRINT, {"extractor": "lite", "max_regions": 9}, asdict(sizes)
         )
         save_model(root / role, model, vocabulary, config)
     logistic = {"weights": [1.0, 1.0, 1.0], "bias": 0.0}
