@@ -246,7 +246,7 @@ def test_a_late_answer_is_refused(
     limited: Make, example_photos: dict[str, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gate = threading.Event()
-    monkeypatch.setattr(Deixis, "captions", lambda self, images, **more: gate.wait(30) and [])
+    monkeypatch.setattr(Deixis, "captions", lambda self, images, *how, **more: gate.wait(30) and [])
     service = limited(seconds=0.5)
     answer = post(service, "/v1/caption", example_photos["coffee"])
     assert error_of(answer)[:2] == (503, "late")
@@ -260,9 +260,9 @@ def test_requests_at_once_share_passes_and_change_nothing(
     sizes: list[int] = []
     real = Deixis.captions
 
-    def counted(self: Deixis, images: Any, **more: Any) -> list[GroundedCaption]:
+    def counted(self: Deixis, images: Any, *how: Any, **more: Any) -> list[GroundedCaption]:
         sizes.append(len(images))
-        return real(self, images, **more)
+        return real(self, images, *how, **more)
 
     alone = {name: model.caption(photo, name=photo.name).to_json() for name, photo in example_photos.items()}
     monkeypatch.setattr(Deixis, "captions", counted)

@@ -32,6 +32,8 @@ class Supervision(Objective):
     The mean is over annotated words with at least one right region. Branches and heads are averaged first.
     """
 
+    needs = frozenset({"boxes"})
+
     def __init__(self, options: SupervisionOptions | None = None) -> None:
         super().__init__()
         self.options = options or SupervisionOptions()

@@ -15,6 +15,7 @@ from rich.console import Console
 
 from deixis.errors import DeixisError
 from deixis.models.files import write_json
+from deixis.training.check import check_recipe
 from deixis.training.dataset import TrainingData, load_data
 from deixis.training.loop import Trainer
 from deixis.training.recipe import Precision, Recipe
@@ -68,6 +69,7 @@ def train(
         tensorboard: Also write TensorBoard files where the package is there.
         data: What ``recipe.data`` names, where it is loaded already: many short runs share one reading.
     """
+    check_recipe(recipe)
     if seeds < 1:
         raise DeixisError(f"{seeds} seeds cannot be trained: give 1 or more")
     if threads is not None:
