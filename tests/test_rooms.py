@@ -12,7 +12,7 @@ ORDER = [
     "errors", "strict", "registry", "defaults", "home", "atomic", "reading", "geometry", "types", "images", "video",
     "interfaces", "processes",
     "text", "regions", "data", "metrics", "captioning", "grounding", "objectives", "models", "training", "answering",
-    "evaluation", "export", "serve", "cli",
+    "evaluation", "export", "labels", "serve", "cli",
 ]  # fmt: skip
 NEVER = {"grounding": {"captioning"}, "answering": {"training"}, "evaluation": {"training"}}
 """Rooms that stand above and are still none of their business: two models, and learning beside using."""

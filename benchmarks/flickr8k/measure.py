@@ -41,20 +41,22 @@ from deixis.training.run import Run
 
 def measure(worker: Worker, table: Table, row: Row, seed: int, path: Path) -> Result:
     """Measure a trained row as its table asks."""
-    return (measure_phrases if table.kind == "phrases" else measure_captions)(worker, row, seed, path, table.split)
+    if table.kind == "captions":
+        return measure_captions(worker, row, seed, path, table.split)
+    return measure_phrases(worker, row, seed, path, table.split, table.on)
 
 
-def measure_phrases(worker: Worker, row: Row, seed: int, path: Path, split: str) -> Result:
+def measure_phrases(worker: Worker, row: Row, seed: int, path: Path, split: str, on: str | None = None) -> Result:
     """Score a grounder on every annotated phrase of a split, bare and with the prior, under both protocols."""
     if row.baseline is not None:
-        examples, source = worker.photos(recipe_of(row, seed), split)
+        examples, source = worker.photos(recipe_of(row, seed), split, on)
         vocabulary = Vocabulary.build((caption for example in examples for caption in example.captions), 1)
         model: object = build_baseline(row.baseline, vocabulary, source.stores[0].class_names)
         steps, facts = 0, {}
     else:
         loaded = load(model_name(row, seed))
         model, vocabulary, steps = loaded.model, loaded.vocabulary, loaded.config.step
-        examples, source = worker.photos(Recipe.from_plain(loaded.config.recipe), split)
+        examples, source = worker.photos(Recipe.from_plain(loaded.config.recipe), split, on)
         run = Run(path)
         facts = {"validations": validations(run), **last_losses(run)} if run.exists else {}
     if not isinstance(model, WordGrounder):
