@@ -103,6 +103,8 @@ BASES: dict[Kind, str] = {
 
 _OUTSIDE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*")
 TRUSTED = "DEIXIS_PACKAGES"
+OWN: set[str] = set()
+"""Packages that a recipe of this process names: who trains with them trusts them."""
 
 
 def register(kind: Kind, name: str, where: str) -> None:
@@ -142,13 +144,18 @@ def require_name(kind: Kind, name: str, where: str) -> None:
         find_class(kind, name, where)
 
 
+def package_of(name: str) -> str:
+    """Return the package of ``package.module:Class``."""
+    return name.partition(":")[0].partition(".")[0]
+
+
 def require_trusted(name: str, where: str) -> None:
     """Refuse code outside Deixis that a file asks for which may come from somebody else, such as a model's folder.
 
     Who wrote the package says so: ``DEIXIS_PACKAGES=my_package`` (several with commas).
     """
-    package = name.partition(".")[0].partition(":")[0]
-    trusted = {part.strip() for part in os.environ.get(TRUSTED, "").split(",")}
+    package = package_of(name)
+    trusted = OWN | {part.strip() for part in os.environ.get(TRUSTED, "").split(",")}
     if is_outside(name) and package != "deixis" and package not in trusted:
         raise DeixisError(
             f"{where} asks for '{name}', which is code outside Deixis: if you trust it, set {TRUSTED}={package}"

@@ -10,7 +10,7 @@ from typing import Any
 
 from deixis.errors import BadRecipeError
 from deixis.objectives.base import Need, Objective
-from deixis.registry import find_class, read_options
+from deixis.registry import OWN, find_class, is_outside, package_of, read_options
 from deixis.training.recipe import DataRecipe, ObjectiveRecipe, Recipe
 
 MODEL_KNOWS = ("sizes", "vocabulary", "classes", "detector_classes")
@@ -24,6 +24,8 @@ OWN_KEYS = ("kind", "name", "weight")
 def check_recipe(recipe: Recipe) -> Recipe:
     """Return a recipe whose parts exist, take their options and fit each other; else raise one clear line."""
     model = find_class("model", recipe.model.kind, "model.kind")
+    if is_outside(recipe.model.kind):
+        OWN.add(package_of(recipe.model.kind))
     _check_options(model, recipe.model.options, "model", MODEL_KNOWS, ("kind",))
     find_class("validation", recipe.validation.kind, "validation.kind")
     for stage in recipe.stages:
