@@ -15,6 +15,7 @@ from typing import Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from deixis.atomic import disk_is_full
 from deixis.errors import DeixisError
 
 USE, PREPARE, LEARN = "Use it", "Prepare", "Learn and measure"
@@ -128,6 +129,10 @@ def main(arguments: list[str] | None = None) -> None:
         if isinstance(error, BrokenPipeError):  # the reader of a pipe has seen enough
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             sys.exit(0)
+        if disk_is_full(error):
+            file = getattr(error, "filename", None)
+            where = f"cannot write {file}: " if file else ""
+            _leave(f"{where}the disk is full; make room, then run the same command again", debug, error)
         _leave(f"{type(error).__name__}: {error}", debug, error)
 
 
