@@ -17,7 +17,7 @@ from starlette.types import ASGIApp
 import deixis
 import deixis.export
 from deixis.errors import DeixisError
-from deixis.serve import draw, problems, routes, schema
+from deixis.serve import album, draw, problems, routes, schema
 from deixis.serve.guard import Access, Guard
 from deixis.serve.service import Service
 
@@ -38,6 +38,8 @@ def make_api(service: Service) -> FastAPI:
     api.state.service = service
     api.include_router(routes.router)
     api.include_router(draw.router)
+    if service.album is not None:
+        api.include_router(album.router)
     api.add_exception_handler(HTTPException, problems.refused)
     api.add_exception_handler(RequestValidationError, problems.misshapen)
     api.add_exception_handler(DeixisError, problems.unusable)

@@ -18,8 +18,9 @@ from pathlib import Path
 from typing import Any
 
 from deixis.errors import BadFileError, BadRecipeError
-from deixis.models.strict import to_dataclass, unknown_key
 from deixis.reading.plain import parse_yaml, read_yaml
+from deixis.strict import to_dataclass, unknown_key
+from deixis.training.check import check_recipe
 from deixis.training.recipe import About, Recipe
 
 _TOP = (*Recipe.__dataclass_fields__, "extends", "change", "sizes", "rows")
@@ -92,7 +93,7 @@ def read_recipe(path: Path) -> RecipeFile:
 def load_recipe(path: Path | str, overrides: Sequence[str] = ()) -> Recipe:
     """Read and resolve in one go; ``PATH:ROW`` chooses a row of the file."""
     file, row = find_recipe(str(path))
-    return file.resolve(overrides, row=row)
+    return check_recipe(file.resolve(overrides, row=row))
 
 
 def find_recipe(name: str) -> tuple[RecipeFile, str | None]:
