@@ -98,7 +98,7 @@ def test_reconstruction_does_not_reach_keys_it_does_not_share(make_captioner: Ma
 
 @pytest.mark.parametrize("kind", ["distributed", "multi_head"])
 def test_keys_of_branches_and_heads_are_shared(kind: str, make_captioner: Make, batch: Batch) -> None:
-    model = make_captioner(attention=AttentionConfig(kind=kind, branches=3))  # type: ignore[arg-type]
+    model = make_captioner(attention=AttentionConfig(kind=kind, branches=3))
     objective = Cyclical(model)
     encoded = model.encode(batch.regions)
     localized = objective.localize(model, encoded, batch, batch.words).regions

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -16,7 +16,7 @@ from deixis.captioning.model.decoded import Decoded
 from deixis.captioning.model.decoder import Attend
 from deixis.captioning.model.encoder import Encoded
 from deixis.data.batch import Batch, WordKind
-from deixis.objectives.base import Context, Objective
+from deixis.objectives.base import Context, Need, Objective
 from deixis.objectives.targets import word_targets
 from deixis.processes import masked_mean
 
@@ -95,6 +95,11 @@ class Cyclical(Objective):
     language LSTM, embedding and output layer are shared. The localizer belongs to this objective, so the captioner that
     answers never has it.
     """
+
+    @classmethod
+    def needed(cls, options: Mapping[str, Any]) -> frozenset[Need]:
+        """Tags, where words are told apart by them."""
+        return frozenset({"tags"}) if options.get("words", CyclicalOptions().words) != "all" else frozenset()
 
     def __init__(self, captioner: Captioner, options: CyclicalOptions | None = None) -> None:
         super().__init__()

@@ -56,6 +56,8 @@ class Distillation(Objective):
     The mean of branches that exclude each other can follow no teacher that is sure (``branches: mean``).
     """
 
+    needs = frozenset({"tags"})
+
     def __init__(
         self,
         options: DistillationOptions | None = None,

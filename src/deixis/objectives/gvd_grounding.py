@@ -20,6 +20,8 @@ class Grounding(Objective):
     right region, as GVD, or over words of the sum over their right regions (``nll``).
     """
 
+    needs = frozenset({"boxes", "classes"})
+
     def __init__(self, min_iou: float = 0.5, loss: Literal["pairs", "nll"] = "pairs") -> None:
         super().__init__()
         self.min_iou = min_iou

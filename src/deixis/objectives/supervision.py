@@ -41,6 +41,8 @@ class Supervision(Objective):
     `deixis train grounding/own:corrected` does.
     """
 
+    needs = frozenset({"boxes"})
+
     def __init__(self, options: SupervisionOptions | None = None) -> None:
         super().__init__()
         self.options = options or SupervisionOptions()

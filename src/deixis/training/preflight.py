@@ -1,7 +1,8 @@
-"""What can be wrong with a recipe and its files, said before anything is read or begun, with the key to change.
+"""What can be wrong between a recipe and its files, said before anything is read or begun, with the key to change.
 
-A store without what the model needs, a split that is not there or a teacher of other regions would otherwise show only
-after minutes of reading, and without a word on which of the recipe's two hundred keys it hangs.
+What is wrong with a recipe by itself ``check.py`` says. A store without what the model needs, a split that is not there
+or a teacher of other regions would otherwise show only after minutes of reading, and without a word on which of the
+recipe's two hundred keys it hangs.
 """
 
 from __future__ import annotations
@@ -19,8 +20,6 @@ from deixis.models.names import find_model
 from deixis.regions.store.reader import RegionStore
 from deixis.training.recipe import ObjectiveRecipe, Recipe, Source
 
-LEARN_FROM_BOXES = ("supervision", "region_classification", "grounding")
-
 
 def check_files(recipe: Recipe) -> None:
     """Refuse a recipe whose files do not fit it; nothing is read but lists of splits and the heads of stores."""
@@ -30,11 +29,6 @@ def check_files(recipe: Recipe) -> None:
     if store is not None:
         _check_store(recipe, store)
         _check_teachers(recipe, store)
-    for where, objective in _objectives(recipe):
-        if objective.kind in LEARN_FROM_BOXES and not recipe.data.supervision:
-            raise BadRecipeError(f"{where} learns from human boxes: set data.supervision to true")
-        if objective.kind in LEARN_FROM_BOXES[1:] and recipe.data.classes is None:
-            raise BadRecipeError(f"{where} needs the object classes of phrases: set data.classes to a file of them")
 
 
 def _sources(recipe: Recipe) -> Iterator[tuple[str, Source]]:

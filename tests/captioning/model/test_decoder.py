@@ -233,7 +233,7 @@ def test_regions_may_be_narrower_than_the_lstms(form: str, kind: str, batch: Bat
         width=16,
         region_width=6,
         decoder=DecoderConfig(form=form, word_width=5),  # type: ignore[arg-type]
-        attention=AttentionConfig(kind=kind, branches=2, project_regions=kind == "multi_head"),  # type: ignore[arg-type]
+        attention=AttentionConfig(kind=kind, branches=2, project_regions=kind == "multi_head"),
         encoder=EncoderConfig(map="feature_map"),
     )
     sizes = InputSizes(words=24, features=12, classes=6, global_features=9, feature_map=8)

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from deixis.captioning.model.additive import additive_scores, masked_softmax
+from deixis.errors import BadRecipeError
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +53,7 @@ class Attention(nn.Module):
     @property
     def key_width(self) -> int:
         """The width of what :meth:`first_keys` gives."""
-        raise TypeError(f"{type(self).__name__} does not say what it scores")
+        raise BadRecipeError(f"{type(self).__name__} shares no keys (key_width): set keys to regions in 'cyclical'")
 
     def first_keys(self, looked: Looked) -> Tensor:
         """Return the region vectors that the (first) row of weights scores, (B, N, A)."""

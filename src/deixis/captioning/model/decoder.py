@@ -22,6 +22,8 @@ from deixis.captioning.model.distributed_attention import DistributedAttention
 from deixis.captioning.model.encoder import Encoded
 from deixis.captioning.model.few_rows import linear
 from deixis.captioning.model.multi_head import MultiHeadAttention
+from deixis.errors import BadRecipeError
+from deixis.registry import find_class
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +109,12 @@ def build_attention(config: AttentionConfig, regions: int, width: int) -> Attent
         )
     if config.kind == "multi_head":
         return MultiHeadAttention(regions, width, config.branches)
-    return SoftAttention(regions, width, score, project_regions=config.project_regions)
+    if config.kind == "soft":
+        return SoftAttention(regions, width, score, project_regions=config.project_regions)
+    if regions != width:
+        raise BadRecipeError(f"the attention {config.kind!r} takes regions as wide as the state: set region_width to 0")
+    own: Attention = find_class("attention", config.kind, "model.attention.kind")(width, config)
+    return own
 
 
 class Decoder(nn.Module):
