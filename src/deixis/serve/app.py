@@ -65,4 +65,10 @@ def make_api(service: Service) -> FastAPI:
 
 def make_app(service: Service, access: Access | None = None) -> ASGIApp:
     """Return the whole application, for a server to run."""
-    return Guard(make_api(service), access=access or Access(), limits=service.limits, note=service.metrics.request)
+    return Guard(
+        make_api(service),
+        access=access or Access(),
+        limits=service.limits,
+        admission=service.admission,
+        note=service.metrics.request,
+    )

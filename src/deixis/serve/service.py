@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Hashable, Mapping
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
+from deixis.serve.admission import Admission
 from deixis.serve.album import Album, Picture, Search
 from deixis.serve.batcher import Batcher, FullError, LateError
 from deixis.serve.limits import MIB, Limits
@@ -29,6 +30,7 @@ class Service:
         self, models: Mapping[str, Deixis], limits: Limits | None = None, index: PhotoIndex | None = None
     ) -> None:
         self.limits = limits or Limits()
+        self.admission = Admission(self.limits)
         self.album = None if index is None else Album(index, self.limits.pixels)
         self.workshop = Workshop(
             models,
@@ -67,11 +69,15 @@ class Service:
             )
         photos, clips = self._photos, self._clips
         gauges = {
+            "deixis_questions": ("Questions that were let in and are not answered yet.", self._held),
             "deixis_waiting_photos": ("Photos that wait.", lambda: float(photos.waiting)),
             "deixis_waiting_clips": ("Clips that wait.", lambda: float(clips.waiting)),
             "deixis_resident_bytes": ("Memory of the process.", _resident),
         }
         self.metrics = Metrics(gauges)
+
+    def _held(self) -> float:
+        return float(self.admission.held)
 
     @property
     def models(self) -> Mapping[str, Deixis]:

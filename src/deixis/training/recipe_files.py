@@ -149,7 +149,11 @@ def _read(path: Path, above: tuple[Path, ...]) -> RecipeFile:
     if base is None:
         _apply(data, change, f"{path.name}: change")
         return RecipeFile(path, data, sizes, rows)
-    below = _read(_extended(path, str(base)), (*above, path.resolve()))
+    try:
+        other = _extended(path, str(base))
+    except (OSError, ValueError, RuntimeError) as error:  # a null byte, half a character, links in a circle
+        raise BadRecipeError(f"{path.name}: extends {str(base)[:80]!r}, which is no name of a file") from error
+    below = _read(other, (*above, path.resolve()))
     merged = copy.deepcopy(_merge(below.data, data))
     _apply(merged, change, f"{path.name}: change")
     names = {*below.sizes, *sizes}
