@@ -46,6 +46,16 @@ def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DEIXIS_HOME", str(tmp_path / "deixis-home"))
 
 
+@pytest.fixture(scope="session")
+def scenes(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The free dataset that Deixis draws itself (``deixis data scenes``): captions and boxes, nothing beside needed."""
+    from deixis.data.scenes import make_scenes
+
+    folder = tmp_path_factory.mktemp("drawn") / "scenes"
+    make_scenes(folder, {"train": 48, "val": 24, "test": 8})
+    return folder
+
+
 EXAMPLES = Path(__file__).parents[1] / "examples" / "photos"
 BY_HEART = {
     "astronaut.jpg": "a woman in a suit with a helmet",

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from deixis.atomic import whole_file, write_bytes, write_json, write_text
+from deixis.atomic import require_new_folder, whole_file, whole_folder, write_bytes, write_json, write_text
+from deixis.errors import DeixisError
 
 
 def _fail_half_way(file: Path) -> None:
@@ -46,3 +47,22 @@ def test_json_that_is_no_json_is_refused_before_anything_is_written(tmp_path: Pa
     with pytest.raises(ValueError, match="JSON"):
         write_json(tmp_path / "j", float("nan"))
     assert not list(tmp_path.iterdir())
+
+
+def _fail_in_folder(folder: Path) -> None:
+    with whole_folder(folder) as work:
+        (work / "half").touch()
+        raise RuntimeError
+
+
+def test_a_folder_appears_when_it_is_complete_or_not_at_all(tmp_path: Path) -> None:
+    folder = tmp_path / "set"
+    with pytest.raises(RuntimeError):
+        _fail_in_folder(folder)
+    assert list(tmp_path.iterdir()) == []
+    with whole_folder(folder) as work:
+        (work / "all").touch()
+        assert not folder.exists()
+    assert [path.name for path in folder.iterdir()] == ["all"]
+    with pytest.raises(DeixisError, match="set exists already: give the clips a folder"):
+        require_new_folder(folder, "the clips")

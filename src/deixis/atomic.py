@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from deixis.errors import DeixisError
+
 
 @contextmanager
 def whole_file(path: str | Path) -> Iterator[Path]:
@@ -42,6 +44,12 @@ def whole_folder(path: str | Path) -> Iterator[Path]:
         partial.replace(path)
     finally:
         shutil.rmtree(partial, ignore_errors=True)
+
+
+def require_new_folder(folder: Path, what: str) -> None:
+    """Refuse a folder with something in it; ``what`` (such as "the clips") says for whom another is wanted."""
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise DeixisError(f"{folder} exists already: give {what} a folder of their own")
 
 
 def write_text(path: str | Path, text: str) -> None:

@@ -1,4 +1,4 @@
-"""A small real dataset for the loop: photos of Flickr8k with regions cut from a grid, which takes a second to make."""
+"""A small dataset for the loop: drawn scenes with regions cut from a grid, which takes a second to make."""
 
 from __future__ import annotations
 
@@ -63,8 +63,9 @@ def grid_regions(pixels: np.ndarray, fingerprint: str = FINGERPRINT) -> Regions:
 
 
 @pytest.fixture(scope="session")
-def photos(shared: Path) -> Path:
-    return shared / "data" / "flickr8k-entities"
+def photos(scenes: Path) -> Path:
+    """What stands for photos here: anybody can draw them, so these tests need nothing beside the repository."""
+    return scenes
 
 
 @pytest.fixture(scope="session")

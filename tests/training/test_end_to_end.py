@@ -32,6 +32,11 @@ def extractor() -> str:
 
 
 @pytest.fixture(scope="module")
+def photos(shared: Path) -> Path:
+    return shared / "data" / "flickr8k-entities"
+
+
+@pytest.fixture(scope="module")
 def store(photos: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     dataset = open_dataset(photos)
     names = [*dataset.ids("train")[:TRAIN], *dataset.ids("val")[:VALIDATION]]

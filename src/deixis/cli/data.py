@@ -1,4 +1,4 @@
-"""``deixis data``: what is in a dataset, one example drawn, clips made from photos."""
+"""``deixis data``: what is in a dataset, one example drawn, clips made from photos, scenes drawn."""
 
 from __future__ import annotations
 
@@ -136,6 +136,27 @@ def clips(
         highlight=False,
         markup=False,
     )
+
+
+@app.command()
+def scenes(
+    output: Annotated[Path, typer.Argument(metavar="FOLDER", help="The new dataset's folder.")],
+    train: Annotated[int, typer.Option("--train", min=1, help="How many scenes to train on.")] = 120,
+    val: Annotated[int, typer.Option("--val", min=1, help="How many to validate on.")] = 24,
+    test: Annotated[int, typer.Option("--test", min=1, help="How many to test on.")] = 24,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Other numbers draw other scenes.")] = 0,
+    as_json: Json = False,
+) -> None:
+    """Draw a small dataset of scenes with captions and boxes, to try training where there are no photos."""
+    from deixis.data.scenes import make_scenes
+
+    counts = {"train": train, "val": val, "test": test}
+    boxed = make_scenes(output, counts, seed)
+    if as_json:
+        print(json.dumps({"folder": str(output), **counts, "phrases": boxed}))
+        return
+    made = ", ".join(f"{count:,} {split}" for split, count in counts.items())
+    Console().print(f"{made} scenes with {boxed:,} boxed phrases in {output}", highlight=False, markup=False)
 
 
 def _pictures(example: Example) -> list[Image.Image]:

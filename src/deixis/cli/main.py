@@ -42,7 +42,7 @@ COMMANDS: dict[str, Entry] = {
     "average": Entry("deixis.cli.average:average", LEARN, "Take the mean of the weights of models of one family."),
     "bundle": Entry("deixis.cli.bundle:bundle", LEARN, "Join a captioner and a grounder into one model; upload it."),
     "train": Entry("deixis.cli.train:train", LEARN, "Train a recipe; stop and resume it at any step."),
-    "recipes": Entry("deixis.cli.recipes:recipes", LEARN, "List the recipes with paper, table and row, or show one."),
+    "recipes": Entry("deixis.cli.recipes:recipes", LEARN, "List what can be trained, or show one recipe."),
     "calibrate": Entry("deixis.cli.calibrate:calibrate", LEARN, "Learn what a grounder's scores mean."),
     "evaluate": Entry("deixis.cli.evaluate:evaluate", LEARN, "Measure a model on a dataset: captions and grounding."),
     "score": Entry("deixis.cli.score:score", LEARN, "Score predictions against a dataset or a reference file."),

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
-import tempfile
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -20,6 +18,7 @@ import av
 import numpy as np
 from PIL import Image
 
+from deixis.atomic import require_new_folder, whole_folder
 from deixis.data.activitynet_entities import FRAMES, SPLIT_FILE
 from deixis.data.dataset import Dataset
 from deixis.data.motion import box_in_view, camera_path, view, visible_share
@@ -106,18 +105,9 @@ def make_clips(
         progress: Called with 1 for every clip written.
     """
     settings = settings or ClipSettings()
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise DeixisError(f"{folder} exists already: give the clips a folder of their own")
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    work = Path(tempfile.mkdtemp(prefix=f".{folder.name}.part", dir=folder.parent))
-    try:
+    require_new_folder(folder, "the clips")
+    with whole_folder(folder) as work:
         report = _make(dataset, work, counts, settings, classes, progress)
-        if folder.exists():
-            folder.rmdir()
-        work.rename(folder)
-    finally:
-        shutil.rmtree(work, ignore_errors=True)
-    folder.chmod(0o755)
     return replace(report, folder=folder)
 
 
