@@ -3,10 +3,10 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
-EXTRAS := train,java,onnx,hf,ray,imports,dev
+EXTRAS := train,java,onnx,hf,ray,imports,docs,dev
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench format clean
+.PHONY: help demo test check docs bench format clean
 
 help: ## Show this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
@@ -32,6 +32,10 @@ check: $(STAMP) ## ruff, ruff format, mypy --strict
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy --strict
 
+docs: $(STAMP) ## Build the documentation as a site in site/, strictly; nothing is loaded from elsewhere
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo "open site/index.html"
+
 format: $(STAMP) ## Put the code in order
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
@@ -40,4 +44,4 @@ bench: $(STAMP) ## Measure speed, as ratios against yardsticks in the same run (
 	$(BIN)/python -m benchmarks
 
 clean: ## Remove the virtual environment and caches of tools
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) site .pytest_cache .mypy_cache .ruff_cache .hypothesis

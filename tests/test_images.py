@@ -157,13 +157,13 @@ def test_truncated_files_name_the_file(tmp_path: Path, format: str) -> None:
 def test_what_is_no_image(tmp_path: Path) -> None:
     (tmp_path / "empty.jpg").touch()
     (tmp_path / "text.jpg").write_text("hello")
-    (tmp_path / "photo.bmp").write_bytes(encoded(Image.fromarray(picture()), "BMP"))
+    (tmp_path / "photo.ppm").write_bytes(encoded(Image.fromarray(picture()), "PPM"))
     os.mkfifo(tmp_path / "pipe.jpg")
     for name, message in [
         ("none.jpg", "there is no file"),
         ("empty.jpg", "is empty"),
         ("text.jpg", "is not a JPEG"),
-        ("photo.bmp", "is not a JPEG"),
+        ("photo.ppm", "is not a JPEG"),
         ("pipe.jpg", "there is no file"),
         ("", "is a folder"),
         ("nul\0.jpg", "cannot be opened|there is no file"),
@@ -175,9 +175,25 @@ def test_what_is_no_image(tmp_path: Path) -> None:
         load_image(b"")
 
 
+@pytest.mark.parametrize("format", ["TIFF", "BMP", "AVIF"])
+def test_less_common_formats(format: str) -> None:
+    photo = Image.fromarray(picture(40, 30))
+    read = np.asarray(load_image(encoded(photo, format)), dtype=float)
+    assert np.abs(read - picture(40, 30)).mean() < (20 if format == "AVIF" else 0.01)
+    assert image_size(encoded(photo, format)) == photo.size
+
+
 BASES = [
     encoded(Image.fromarray(picture(40, 30)), format, **options)
-    for format, options in [("JPEG", {}), ("PNG", {}), ("WEBP", {}), ("GIF", {}), ("JPEG", {"progressive": True})]
+    for format, options in [
+        ("JPEG", {}),
+        ("PNG", {}),
+        ("WEBP", {}),
+        ("GIF", {}),
+        ("TIFF", {}),
+        ("BMP", {}),
+        ("JPEG", {"progressive": True}),
+    ]
 ]
 
 

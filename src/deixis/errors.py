@@ -19,6 +19,10 @@ class BadRecipeError(DeixisError):
     """A recipe or an override has a key or a value that cannot be used."""
 
 
+class TooFewError(DeixisError):
+    """There are too few photos or words to fit or measure something; what does not need it can go on."""
+
+
 class MissingExtraError(DeixisError):
     """A feature needs an optional package that is not installed."""
 

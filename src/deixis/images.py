@@ -1,4 +1,6 @@
-"""Safe reading of photos: JPEG, PNG, WebP and the first frame of a GIF, always given as upright RGB.
+"""Safe reading of photos, always given as upright RGB: JPEG, PNG, WebP, TIFF, BMP, AVIF, the first frame of a GIF.
+
+HEIC, the form that some phones save, is read where the package pillow-heif is installed (the extra ``heic``).
 
 A file is judged by its header before a single pixel is decoded, so a few bytes that claim a gigantic image cost
 nothing, and neither do those that ask for endless work (:mod:`deixis.reading.images`). Whatever is wrong with a file
@@ -19,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, UnidentifiedImageError
 
-from deixis.errors import BadFileError
+from deixis.errors import BadFileError, MissingExtraError
 from deixis.reading.images import check_image, exif_is_plain
 from deixis.types.example import ImageFile
 
@@ -29,9 +31,11 @@ MAX_PIXELS = 80_000_000
 """Larger images are refused unless the caller allows more: 80 megapixels are 240 MB once decoded."""
 MAX_BYTES = 512 * 2**20
 
-IMAGE_SUFFIXES = (".jpg", ".jpeg", ".png", ".webp", ".gif")
+IMAGE_SUFFIXES = (".jpg", ".jpeg", ".png", ".webp", ".gif", ".tif", ".tiff", ".bmp", ".avif", ".heic", ".heif")
 
-_FORMATS = ("JPEG", "PNG", "WEBP", "GIF")
+_FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "TIFF", "BMP", "AVIF", "HEIF")
+_HEIC_BRANDS = (b"heic", b"heix", b"heim", b"heis", b"hevc", b"hevx", b"mif1", b"msf1")
+"""What stands in the header of a HEIC file, after the word ``ftyp`` (ISO/IEC 23008-12, annex B)."""
 _ORIENTATION = 0x0112
 _BAND = 256  # rows
 _UPRIGHT = {
@@ -104,11 +108,13 @@ def _opened(
         raise TypeError("arrays have no header to open")
     file = _file(source, name)
     try:
+        if _is_heic(file):
+            _learn_heic(name)
         _check_work(file, name, header_only)
         with _explained(name), warnings.catch_warnings():
             # The limit is ours: Pillow only warns, and about another one.
             warnings.simplefilter("ignore", Image.DecompressionBombWarning)
-            image = Image.open(file, formats=_FORMATS)
+            image = Image.open(file, formats=[known for known in _FORMATS if known in _known_formats()])
         _check_size(image.size, max_pixels, name)
         yield image, name
     finally:
@@ -139,6 +145,28 @@ def _file(source: str | Path | bytes | ImageFile, name: str) -> IO[bytes]:
         raise BadFileError(f"{name} cannot be opened: {error}") from error
 
 
+def _is_heic(file: IO[bytes]) -> bool:
+    """Whether a file says that it is HEIC; AVIF lies in the same container, under brands of its own."""
+    head = file.read(12)
+    file.seek(0)
+    return head[4:8] == b"ftyp" and head[8:] in _HEIC_BRANDS
+
+
+def _learn_heic(name: str) -> None:
+    """Let Pillow read HEIC, through the one package that can."""
+    try:
+        from pillow_heif import register_heif_opener
+    except ImportError as error:
+        raise MissingExtraError("pillow-heif", "heic", f"reading {name}, a HEIC image,") from error
+    register_heif_opener()
+
+
+def _known_formats() -> frozenset[str]:
+    """Return the formats that this Pillow can open: AVIF came late, HEIF comes from another package."""
+    Image.init()
+    return frozenset(Image.OPEN)
+
+
 def _check_work(file: IO[bytes], name: str, header_only: bool) -> None:
     if isinstance(file, io.BytesIO):
         check_image(file.getvalue(), name, header_only=header_only)
@@ -155,7 +183,8 @@ def _explained(name: str) -> Iterator[None]:
     except BadFileError:
         raise
     except UnidentifiedImageError as error:
-        raise BadFileError(f"{name} is not a JPEG, PNG, WebP or GIF image, or its header is damaged") from error
+        known = "JPEG, PNG, WebP, GIF, TIFF, BMP, AVIF or HEIC"
+        raise BadFileError(f"{name} is not a {known} image, or its header is damaged") from error
     except Image.DecompressionBombError as error:
         raise BadFileError(f"{name} claims more pixels than can be read: {error}") from error
     except MemoryError as error:

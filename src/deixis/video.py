@@ -9,8 +9,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 import av
@@ -26,6 +28,8 @@ MAX_DECODED = 200_000
 """Frames decoded in one call at most: two hours at 25 a second."""
 WORTH_A_LEAP = 3.0
 """Seconds to the next wanted frame above which looking for a key frame closer to it may save decoding."""
+OPENING = 60.0
+"""Seconds that opening a clip, or one read from it, may take."""
 MAX_FRAME_BYTES = 4 * 2**30
 """Memory that the sampled frames may take together."""
 CLIP_SUFFIXES = (".mp4", ".mkv", ".webm", ".mov", ".avi", ".m4v")
@@ -35,6 +39,27 @@ CLIP_SUFFIXES = (".mp4", ".mkv", ".webm", ".mov", ".avi", ".m4v")
 _CONTAINERS = "mov,mp4,matroska,webm,avi,flv,ogg,mpeg,mpegts,mpegvideo,h264,hevc,m4v,ivf,asf,gif,obu"
 _SAME = 1e-6  # seconds: a frame that begins as exactly as rounding allows at a time is on show then
 _OPTIONS = {"format_whitelist": _CONTAINERS, "protocol_whitelist": "file"}
+
+
+_deadline: ContextVar[float] = ContextVar("decoding ends", default=math.inf)
+
+
+@contextmanager
+def decoding_within(seconds: float) -> Iterator[None]:
+    """Let clips that are decoded inside take so many seconds, all together; who exceeds them is a bad file.
+
+    Looked at between two frames or packets, which are small: the largest frame takes a second.
+    """
+    token = _deadline.set(monotonic() + seconds)
+    try:
+        yield
+    finally:
+        _deadline.reset(token)
+
+
+def _check_time(path: Path) -> None:
+    if monotonic() > _deadline.get():
+        raise BadFileError(f"{path} takes too long to decode: make it shorter or smaller")
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,9 +233,10 @@ def _timed(container: Any, stream: Any, path: Path) -> Iterator[tuple[float, Any
     for number, frame in enumerate(container.decode(stream)):
         if number >= MAX_DECODED:
             raise BadFileError(f"{path}: over {MAX_DECODED:,} frames before the segment ends: cut the clip first")
-        time = last + 1.0 / rate if frame.time is None else frame.time - first
-        last = time
-        yield time, frame
+        _check_time(path)
+        shown = last + 1.0 / rate if frame.time is None else frame.time - first
+        last = shown
+        yield shown, frame
 
 
 def _sought(container: Any, stream: Any, time: float) -> bool:
@@ -236,6 +262,7 @@ def _walked_duration(path: Path) -> float:
         first = last = None
         packets = 0
         for packet in container.demux(stream):
+            _check_time(path)
             if packet.size == 0:
                 continue
             packets += 1
@@ -272,7 +299,7 @@ def _opened(path: Path, max_pixels: int = MAX_PIXELS) -> Iterator[tuple[Any, Any
     try:
         if not path.is_file():
             raise BadFileError(f"{path} is a folder, not a clip" if path.is_dir() else f"there is no file {path}")
-        with av.open(f"file:{path}", options=_OPTIONS) as container:
+        with av.open(f"file:{path}", options=_OPTIONS, timeout=OPENING) as container:
             if not container.streams.video:
                 raise BadFileError(f"{path} has no video in it")
             stream = container.streams.video[0]

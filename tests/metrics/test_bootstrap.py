@@ -66,6 +66,18 @@ def test_the_interval_of_independent_entries_is_the_textbook_one() -> None:
     assert high == pytest.approx(0.25 + spread, abs=0.003)
 
 
+def test_an_interval_stays_where_the_metric_can_be() -> None:
+    """Two doubted words on twelve photos, one of them rightly: moved percentiles used to pass 100 %."""
+    total, count = np.zeros(12), np.zeros(12)
+    total[0], count[:2] = 1, 1
+    drawn = estimate_replicates(MeanSample(total, count), draw_weights(12, 1000))
+    assert np.quantile(drawn, 0.975) - drawn.mean() + 0.5 > 1, "the premise: unbounded, it would"
+    assert interval(MeanSample(total, count), draw_weights(12, 1000))[1] == 1
+    scores = np.array([3.0, 8.0, 0.5])  # CIDEr goes beyond 1, but a mean never beyond its parts
+    assert MeanSample(scores, np.ones(3)).bounds == (0.5, 8.0)
+    assert MeanSample(np.zeros(2), np.zeros(2)).bounds == (0.0, 0.0)
+
+
 def test_paired_difference() -> None:
     rng = np.random.default_rng(0)
     base = rng.random(200)

@@ -333,6 +333,51 @@ def test_other_names_and_other_sites_are_refused(service: Service) -> None:
     talk(service, run, Access(hosts=frozenset({"127.0.0.1", "::1", "localhost"})))
 
 
+@pytest.mark.parametrize(
+    ("origin", "host", "status"),
+    [
+        ("http://127.0.0.1:8008", "127.0.0.1:8008", 422),
+        ("http://127.0.0.1", "127.0.0.1:80", 422),
+        ("https://captions.example.org", "captions.example.org", 422),
+        ("https://captions.example.org", "127.0.0.1:8008", 422),  # a proxy that calls us by another name
+        ("http://127.0.0.1:9000", "127.0.0.1:8008", 403),
+        ("http://evil.example", "127.0.0.1:8008", 403),
+        ("null", "127.0.0.1:8008", 403),
+        ("file://", "127.0.0.1:8008", 403),
+    ],
+)
+def test_the_origin_of_a_page_is_checked(service: Service, origin: str, host: str, status: int) -> None:
+    access = Access(hosts=frozenset({"127.0.0.1", "captions.example.org"}), proxies=frozenset({"captions.example.org"}))
+    given = {"Origin": origin, "Host": host}
+    answer = talk(service, lambda client: client.post("/v1/caption", headers=given), access)
+    assert answer.status_code == status  # 422: let in, but it sent no photo
+
+
+def _drawable(**changes: Any) -> dict[str, Any]:
+    word = {"text": "cup", "start": 2, "end": 5, "boxes": [[0, 0, 9, 9]], "frames": [0], "groundable": True}
+    caption = {"deixis": 1, "kind": "caption", "image": "a", "size": [20, 20], "text": "a cup", "words": [word]}
+    word |= {key[5:]: value for key, value in changes.items() if key.startswith("word_")}
+    return caption | {key: value for key, value in changes.items() if not key.startswith("word_")}
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"word_boxes": 5}, {"word_boxes": True}, {"word_frames": 5}, {"segment": True}, {"segment": [1]}, {"words": 5},
+     {"word_boxes": [[0, 0, 1e300, 1]]}, {"word_frames": [1e300]}, {"size": [10**400, 1]}, {"text": "a cup" * 9000},
+     {"word_text": "x" * 30_000}, {"words": [{}] * 600}, {"frame_times": 5}, {"word_start": True, "word_end": {}}],
+)  # fmt: skip
+def test_answers_that_cannot_be_drawn_are_refused(service: Service, changes: dict[str, Any]) -> None:
+    answer = json.dumps(_drawable(**changes))
+    for format in ("png", "html"):
+        drawn = post(service, "/v1/draw", jpeg(20, 20), answer=answer, format=format)
+        assert error_of(drawn)[:2] == (422, "unusable")
+
+
+def test_boxes_far_outside_are_drawn(service: Service) -> None:
+    far = json.dumps(_drawable(word_boxes=[[-1e14, -1e14, 1e14, 1e14]], size=[1, 1]))
+    assert post(service, "/v1/draw", jpeg(20, 20), answer=far, format="png").status_code == 200
+
+
 def test_every_answer_carries_the_policy(service: Service) -> None:
     async def run(client: httpx.AsyncClient) -> None:
         for path in ("/", "/static/page.js", "/v1/models", "/nowhere", "/static/../app.py", "/v1/caption"):

@@ -176,3 +176,15 @@ def test_dotted_keys_make_mappings() -> None:
     data: dict[str, object] = {}
     set_dotted(data, "model.attention.kind", "soft", "here")
     assert data == {"model": {"attention": {"kind": "soft"}}}
+
+
+def test_a_recipe_of_ones_own_extends_one_that_ships(tmp_path: Path) -> None:
+    own = write(tmp_path / "own.yaml", "extends: captioning/continued\nchange: {stages.point.epochs: 7}\n")
+    shipped = load_recipe("captioning/continued")
+    recipe = load_recipe(own)
+    assert recipe.stages[1].epochs == 7 != shipped.stages[1].epochs
+    assert recipe.model == shipped.model
+    with pytest.raises(BadRecipeError, match="did you mean 'captioning/continued'"):
+        load_recipe(write(tmp_path / "wrong.yaml", "extends: captioning/continud\n"))
+    with pytest.raises(BadRecipeError, match=f"no recipe at {tmp_path}/none.yaml"):
+        load_recipe(write(tmp_path / "lost.yaml", "extends: none.yaml\n"))

@@ -14,6 +14,9 @@ from deixis.text.rules.chunker import chunk
 from deixis.text.vocabulary import Vocabulary
 from deixis.types import GroundedCaption, GroundedPhrase, Regions
 
+HALF = 0.5
+"""Below it a word is doubted, where no threshold was fitted."""
+
 
 def check(
     caption: GroundedCaption,
@@ -25,7 +28,8 @@ def check(
     """Mark things that the grounder doubts as untrusted, and give every groundable word its probability.
 
     With ``presence`` (fitted: ``deixis bundle --calibrate``) the probability is that of the word being in the photo.
-    Without, it is what the grounder says of the box of its noun phrase. Words it does not know stay as they are.
+    Without, it is what the grounder says of the word's noun phrase; below a half, or where it says that the phrase is
+    not there, the word is doubted. Words it does not know stay as they are.
     """
     if presence is None:
         return _by_phrase(caption, regions, grounder, vocabulary)
@@ -50,7 +54,8 @@ def _by_phrase(
             if answer is None:  # "playing soccer" read as a verb: ask about the word by itself
                 answer = next(iter(grounder.ground(regions, chunk(word.text, vocabulary)).phrases), None)
             if answer is not None:
-                word = replace(word, presence=answer.score, trusted=word.trusted and answer.found)
+                sure = answer.found and answer.score >= HALF
+                word = replace(word, presence=answer.score, trusted=word.trusted and sure)
         words.append(word)
     return replace(caption, words=tuple(words))
 

@@ -35,6 +35,7 @@ from deixis.types import GroundedCaption, Regions
 
 if TYPE_CHECKING:
     from deixis.answering.clips import Reading
+    from deixis.answering.search.index import Found
     from deixis.answering.segments import Segment
 
 
@@ -214,6 +215,23 @@ class Deixis(FindsPhrases):
     def checked(self, caption: GroundedCaption, image: Seen) -> GroundedCaption:
         """Ask the grounder whether each thing that a caption names is on a photo; boxes stay as they are."""
         return self._pointed(caption, self._seen([image])[0], "attention", check=True)
+
+    def search(
+        self, folder: str | Path, query: str, *, top: int = 20, index: str | Path | None = None, update: bool = True
+    ) -> list[Found]:
+        """Find photos of a folder by a phrase or sentence, best first, with the boxes that answer it.
+
+        The first call looks at every photo of the folder, once, and keeps an index in ``index`` (else in the cache).
+        For many searches hold on to a :class:`deixis.answering.search.index.PhotoIndex` instead.
+
+        >>> model.search("photos", "a dog on a sofa", top=3)[0].path  # doctest: +SKIP
+        """
+        from deixis.answering.search.index import PhotoIndex
+
+        made = PhotoIndex(self, folder, index)
+        if update or not len(made):
+            made.update()
+        return made.search(query, top=top)
 
     def video(
         self,

@@ -96,13 +96,14 @@ class AnswerLines(Generic[A]):
         self._file.close()
 
 
-def require_checked(path: Path, captions: Iterable[GroundedCaption]) -> None:
-    """Refuse to go on checking a file that was begun without: one would not know what was doubted and found well."""
+def require_alike(path: Path, captions: Iterable[GroundedCaption], *, checked: bool) -> None:
+    """Refuse to mix checked captions with others: one would not know what was doubted and found well."""
     for caption in captions:
         things = [word for word in caption.words if word.groundable]
-        if things and all(word.presence is None for word in things):
+        if things and checked != any(word.presence is not None for word in things):
+            held, way = ("not checked", "leave out --check") if checked else ("checked", "add --check")
             raise DeixisError(
-                f"{path} holds captions that were not checked, such as that of {caption.image}: "
+                f"{path} holds captions that were {held}, such as that of {caption.image}: {way}, "
                 "choose another file with -o, or delete it"
             )
 

@@ -18,10 +18,10 @@ def average(
 
     A model tuned to your photos forgets some of what it knew; half way back it keeps most of both.
     """
-    from deixis.models.names import find_model
     from deixis.training.average import average as mean
+    from deixis.training.average import find_alike
 
-    folders = [find_model(name) for name in models]
+    folders = find_alike(models)
     mean(folders, output)
     if as_json:
         typer.echo(json.dumps({"folder": str(output), "of": [str(folder) for folder in folders]}))

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
+
+if TYPE_CHECKING:
+    from deixis.answering.presence import Presence
+    from deixis.models.bundle import Bundle
 
 
 def bundle(
@@ -40,7 +44,7 @@ def bundle(
 
     from deixis.answering.load import Deixis
     from deixis.defaults import BEAM
-    from deixis.errors import DeixisError
+    from deixis.errors import DeixisError, TooFewError
     from deixis.evaluation.calibrate_check import calibrate as fit
     from deixis.evaluation.evaluate import EvaluationOptions
     from deixis.evaluation.measure import answering_strategy
@@ -62,7 +66,12 @@ def bundle(
     done: dict[str, Any] = {}
     if calibrate is not None:
         options = EvaluationOptions(split=split, store=store, strategy=answering_strategy(model, BEAM))
-        presence, done["check"] = fit(model, calibrate, options)
+        presence: Presence | None
+        try:
+            presence, done["check"] = fit(model, calibrate, options)
+        except TooFewError as error:
+            presence, done["warning"] = _taken_over(found, str(error))
+            typer.echo(f"deixis: warning: {done['warning']}", err=True)
         found = replace(found, card=replace(found.card, presence=presence))
     if output is not None:
         write_bundle(output, found, half=not full)
@@ -79,3 +88,15 @@ def bundle(
         typer.echo(f"wrote {output}, {done['bytes'] / 1e6:.1f} MB")
     if push is not None:
         typer.echo(f"uploaded to {done['address']}")
+
+
+def _taken_over(found: Bundle, why: str) -> tuple[Presence | None, str]:
+    """Return the fit that stands in for one that could not be made, and what to tell the user."""
+    from deixis.evaluation.calibrate_check import presence_of_start
+
+    if found.card.presence is not None:
+        return found.card.presence, f"{why}; the fit that {found.name} has is kept"
+    start = presence_of_start(found)
+    if start is not None:
+        return start[1], f"{why}; the fit of {start[0]}, which the grounder started from, is taken over"
+    return None, f"{why}; without a fit `--check` goes by the scores of boxes"

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,6 +14,7 @@ import typer
 from deixis.defaults import BEAM
 
 if TYPE_CHECKING:
+    from deixis.answering.known_photos import KnownPhotos
     from deixis.answering.load import Deixis
     from deixis.types import GroundedCaption
 
@@ -42,9 +44,10 @@ def caption(
 
     A photo that cannot be read is an error on stderr; the others are captioned all the same, and the exit code is 2.
     """
+    from deixis.answering.known_photos import KnownPhotos
     from deixis.answering.load import load
     from deixis.answering.photos import find_photos
-    from deixis.answering.resumable_lines import AnswerLines, require_checked
+    from deixis.answering.resumable_lines import AnswerLines, require_alike
     from deixis.cli.outputs import check_output
     from deixis.cli.pictures import write_pictures
     from deixis.cli.show import answer_console, can_show_pictures, counted, print_answer
@@ -66,15 +69,16 @@ def caption(
             if output
             else None
         )
-        if lines is not None:
-            answers = {str(path): lines.answers[str(path)] for path in paths if str(path) in lines.answers}
-            if check:
-                require_checked(lines.path, answers.values())
+        known = None if output is None else KnownPhotos(output)
+        if lines is not None and known is not None:
+            require_alike(lines.path, lines.answers.values(), checked=check)
+            answers = _answered(paths, lines.answers, known)
         options = {"beam": beam, "check": check, "method": method}
         waiting = [path for path in paths if str(path) not in answers]
         for batch in _captions(loaded, waiting, options, failed, progress=len(waiting) > 16):
-            if lines is not None:
+            if lines is not None and known is not None:
                 lines.add(batch)
+                known.add(answer.image for answer in batch)
             answers |= {answer.image: answer for answer in batch}
             for answer in batch:
                 if as_json:
@@ -91,6 +95,18 @@ def caption(
             typer.echo(f"wrote {path}")
     if failed:
         raise typer.Exit(2)
+
+
+def _answered(
+    paths: list[Path], answers: Mapping[str, GroundedCaption], known: KnownPhotos
+) -> dict[str, GroundedCaption]:
+    """Return the answers about these photos that are there, by what the photos are called now."""
+    found = {}
+    for path in paths:
+        name = str(path) if str(path) in answers else known.name_of(path)
+        if name is not None and name in answers:
+            found[str(path)] = replace(answers[name], image=str(path))
+    return found
 
 
 def _captions(

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from PIL import Image
 
     from deixis.data.clips import BoxRule
+    from deixis.data.dataset import Dataset
     from deixis.data.survey import Survey
     from deixis.types import Example
 
@@ -55,15 +56,21 @@ def info(path: DataPath, format: Format = None, as_json: Json = False) -> None:
 @app.command()
 def show(
     path: DataPath,
-    id: Annotated[str, typer.Argument(metavar="ID", help="The example's id, as the dataset calls it.")],
+    id: Annotated[
+        str | None,
+        typer.Argument(metavar="[ID]", help="The example's id, as the dataset calls it; else ids are listed."),
+    ] = None,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="The .png or .html file to write.")] = None,
     format: Format = None,
     as_json: Json = False,
 ) -> None:
-    """Draw one example with its phrases and boxes in matching colours."""
+    """Draw one example with its phrases and boxes in matching colours; without an id, list what there is."""
     from deixis.data import open_dataset
     from deixis.export.draw import drawing_of_example
 
+    if id is None:
+        _print_ids(open_dataset(path, format), as_json)
+        return
     if output is None and not as_json:
         raise DeixisError("where should the drawing go? Add -o FILE.png or -o FILE.html (or --json to print)")
     dataset = open_dataset(path, format)
@@ -136,6 +143,20 @@ def clips(
         highlight=False,
         markup=False,
     )
+
+
+_LISTED = 20
+
+
+def _print_ids(dataset: Dataset, as_json: bool) -> None:
+    """Print the ids of every split; people see the first of each."""
+    ids = {split: list(dataset.ids(split)) for split in dataset.splits}
+    if as_json:
+        print(json.dumps(ids, indent=2))
+        return
+    for split, own in ids.items():
+        more = f" … {len(own) - _LISTED:,} more (--json lists all)" if len(own) > _LISTED else ""
+        print(f"{split}: {' '.join(own[:_LISTED])}{more}")
 
 
 @app.command()

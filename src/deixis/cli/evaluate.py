@@ -17,7 +17,8 @@ def evaluate(
     model: Annotated[str, typer.Argument(metavar="MODEL", help="A run or bundle folder, a hub name, or lite.")],
     data: Annotated[str, typer.Argument(metavar="DATA", help="A dataset folder.")],
     split: Annotated[
-        str | None, typer.Option(help="Which split to measure on; test, or the only one there is.")
+        str | None,
+        typer.Option(help="Which split to measure on; test (drawn, where there are no splits), or the only one."),
     ] = None,
     grounder: Annotated[str | None, typer.Option(help="Measure with the grounder of this run or bundle.")] = None,
     store: Annotated[
@@ -28,7 +29,7 @@ def evaluate(
     ] = None,
     reader: Annotated[str | None, typer.Option(help="The dataset's format, where it is not recognised.")] = None,
     beam: Annotated[
-        int | None, typer.Option(min=1, help="Beam width; 1 is greedy. Else 1 for a run, 5 for a bundle.")
+        int | None, typer.Option(min=1, help=f"Beam width; 1 is greedy. Else 1 for a run, {BEAM} for a bundle.")
     ] = None,
     point: Annotated[
         str, typer.Option(help="How attention becomes a box: auto, argmax, union or soft_vote; needs no training.")

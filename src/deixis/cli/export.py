@@ -60,7 +60,7 @@ def export(
         check_output(output, "page.html" if format == "html" else "answers.json")
     answers = read_answers(predictions)
     if format == "html":
-        written = [_write_page(output, answers, predictions.name, photos)]
+        written = [_write_page(output, answers, predictions, photos)]
     else:
         options = ExportOptions(like, classes)
         if prefix is not None:
@@ -74,12 +74,15 @@ def export(
         console.print(f"{counted(len(answers), 'answer')} as {format} to {path}", markup=False, soft_wrap=True)
 
 
-def _write_page(output: Path, answers: list[Answer], title: str, photos: Path | None) -> Path:
-    """Write a page of photos, or of one clip."""
+def _write_page(output: Path, answers: list[Answer], predictions: Path, photos: Path | None) -> Path:
+    """Write a page of photos, or of one clip; photos that are not here may lie beside the predictions."""
     from deixis.cli.pictures import write_page_of_clip
     from deixis.export.page import find_photo, write_page
     from deixis.types import GroundedCaption
 
+    title = predictions.name
+    if photos is None and not any(Path(answer.image).is_file() for answer in answers):
+        photos = predictions.parent
     segments = [answer for answer in answers if isinstance(answer, GroundedCaption) and answer.segment is not None]
     if not segments:
         return write_page(output, answers, title=title, root=photos)

@@ -210,7 +210,8 @@ _ROWS = 12
 def _print_comparison(table: Comparison) -> None:
     console = Console()
     console.print(f"[bold]{escape(table.protocol)}[/bold]")
-    console.print(f"  split: {escape(table.split)}, {table.items:,} photos or clips", highlight=False)
+    items = f", {table.items:,} photos or clips" if table.items else ""  # times are measured on a few, unnamed ones
+    console.print(f"  split: {escape(table.split)}{items}", highlight=False)
     for name, source in table.region_sources.items():
         console.print(f"  regions of {escape(name)}: {escape(source)}", highlight=False)
     shown = Table("metric", show_edge=False)

@@ -30,12 +30,13 @@ def serve(
     allow_host: Annotated[
         list[str] | None, typer.Option(help="Name under which a proxy calls this server, beside loopback's.")
     ] = None,
-    megabytes: Annotated[int, typer.Option(min=1, help="Largest photo.")] = 20,
+    megabytes: Annotated[int, typer.Option(min=1, help="Largest photo.")] = 32,
     clip_megabytes: Annotated[int, typer.Option(min=1, help="Largest clip.")] = 200,
-    megapixels: Annotated[float, typer.Option(min=0.01, help="Most pixels of a photo, in millions.")] = 40,
+    megapixels: Annotated[float, typer.Option(min=0.01, help="Most pixels of a photo, in millions.")] = 64,
     seconds: Annotated[float, typer.Option(min=1, help="Longest wait for an answer to a photo.")] = 30,
     waiting: Annotated[int, typer.Option(min=1, help="Photos that may wait.")] = 64,
     per_client: Annotated[int, typer.Option(min=0, help="Places one address may hold; 0: any number.")] = 16,
+    connections: Annotated[int, typer.Option(min=1, help="Connections at once.")] = 256,
     batch: Annotated[int, typer.Option(min=1, help="Photos answered in one pass.")] = 8,
     remember: Annotated[
         int, typer.Option(min=0, help="Photos whose regions stay in memory for the next question.")
@@ -65,6 +66,8 @@ def serve(
         seconds=seconds,
         waiting=waiting,
         per_client=per_client,
+        connections=connections,
+        connections_per_client=max(64, 4 * per_client) if per_client else 0,
         batch=batch,
         remember=remember,
     )

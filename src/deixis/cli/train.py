@@ -25,8 +25,6 @@ def train(
 
     Several processes: accelerate launch --num_processes 2 -m deixis.cli.main train RECIPE -o RUN
     """
-    import signal
-
     from rich.console import Console
 
     from deixis.home import cache_home
@@ -42,7 +40,7 @@ def train(
         trained = run_training(plan, path, seeds=seeds, resume=resume, threads=threads, tensorboard=tensorboard)
     except StoppedError as stopped:
         typer.echo(f"deixis: {stopped}", err=True)
-        raise typer.Exit(128 + signal.SIGTERM) from None
+        raise typer.Exit(128 + stopped.signal) from None  # 130 for Ctrl-C, 143 for SIGTERM, as shells count
     from accelerate import PartialState
 
     if not PartialState().is_main_process:

@@ -57,7 +57,7 @@ def video(
     """
     from deixis.answering.clips import ClipOptions, caption_segments
     from deixis.answering.load import load
-    from deixis.answering.resumable_lines import AnswerLines, require_checked
+    from deixis.answering.resumable_lines import AnswerLines, require_alike
     from deixis.answering.segments import choose_segments, parse_seconds, read_segments
     from deixis.answering.shots import find_cuts
     from deixis.cli.outputs import check_output
@@ -87,8 +87,7 @@ def video(
             opened = AnswerLines.open(output, GroundedCaption.from_json, model=loaded.name, key=_key)
             lines = stack.enter_context(opened)
             answers = dict(lines.answers)
-            if check:
-                require_checked(output, answers.values())
+            require_alike(output, answers.values(), checked=check)
         waiting = [segment for segment in wanted if _named(clip, segment) not in answers]
         for answer in caption_segments(loaded, facts, waiting, options=options):
             answers[_key(answer)] = answer

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from deixis.data.boxes import usable_box
-from deixis.data.dataset import BadExampleError, Dataset
-from deixis.data.files import EMPTY_CAPTION, UNKNOWN_ID, first_folder
+from deixis.data.dataset import UNKNOWN_ID, BadExampleError, Dataset
+from deixis.data.files import EMPTY_CAPTION, first_folder
 from deixis.data.images_of import annotated_size
 from deixis.errors import BadFileError
 from deixis.reading.plain import expect_list, expect_object, read_json

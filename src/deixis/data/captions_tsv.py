@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 
-from deixis.data.dataset import BadExampleError, Dataset
-from deixis.data.files import EMPTY_CAPTION, UNKNOWN_ID
+from deixis.data.dataset import UNKNOWN_ID, BadExampleError, Dataset
+from deixis.data.files import EMPTY_CAPTION
 from deixis.data.flickr30k_entities import BROKEN_SENTENCE, unmark
 from deixis.data.sentences import sentence_with_phrases
 from deixis.reading.files import read_text

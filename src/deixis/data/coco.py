@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from deixis.data.boxes import usable_box
-from deixis.data.dataset import BadExampleError, Dataset
-from deixis.data.files import DUPLICATE_ID, EMPTY_CAPTION, UNKNOWN_ID
+from deixis.data.dataset import UNKNOWN_ID, BadExampleError, Dataset
+from deixis.data.files import DUPLICATE_ID, EMPTY_CAPTION
 from deixis.data.images_of import ImageFinder, annotated_size
 from deixis.data.karpathy import karpathy_splits
 from deixis.data.sentences import plain_sentence

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
+from difflib import get_close_matches
 from pathlib import Path
 from typing import ClassVar
 
 from deixis.data.random_splits import SHARES, drawn, is_undivided
 from deixis.errors import BadFileError, DeixisError
+from deixis.images import IMAGE_SUFFIXES
 from deixis.types.example import Example
+
+UNKNOWN_ID = "id in a split list that does not exist"
 
 
 class BadExampleError(BadFileError):
@@ -53,6 +57,13 @@ class Problems:
 
     def __len__(self) -> int:
         return sum(len(places) for places in self._places.values())
+
+
+def _bare(id: str) -> str:
+    """Return an id as people may shorten it: without leading zeros and the ending of an image."""
+    stem, dot, ending = id.rpartition(".")
+    stem = stem if dot and f".{ending.lower()}" in IMAGE_SUFFIXES else id
+    return stem.lstrip("0") or stem
 
 
 class Dataset(ABC):
@@ -116,7 +127,17 @@ class Dataset(ABC):
         return tuple(dict.fromkeys(id for name in self.splits for id in self._ids_of(name)))
 
     def __getitem__(self, id: str) -> Example:
-        return self._read(id)
+        try:
+            return self._read(id)
+        except BadExampleError as error:
+            if error.kind != UNKNOWN_ID:
+                raise
+            same = [known for known in self.ids() if _bare(known) == _bare(id)]
+            if len(same) == 1:
+                return self._read(same[0])
+            near = same or get_close_matches(id, self.ids(), 3)
+            hint = f"did you mean {', '.join(near[:3])}?" if near else "`deixis data show DATA` lists them"
+            raise BadExampleError(UNKNOWN_ID, f"{error}: {hint}") from None
 
     def examples(self, split: str | None = None) -> Iterator[Example]:
         """Read one example after the other; those that cannot be used are left out and noted in ``problems``."""

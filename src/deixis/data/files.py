@@ -12,7 +12,6 @@ from deixis.reading.files import read_text
 
 MISSING_IMAGE = "missing image"
 DUPLICATE_ID = "two images with one id"
-UNKNOWN_ID = "id in a split list that does not exist"
 EMPTY_CAPTION = "empty caption"
 
 

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from deixis.data.boxes import usable_box
-from deixis.data.dataset import BadExampleError, Dataset
-from deixis.data.files import EMPTY_CAPTION, MISSING_IMAGE, UNKNOWN_ID, ImageFolder, first_folder, id_list
+from deixis.data.dataset import UNKNOWN_ID, BadExampleError, Dataset
+from deixis.data.files import EMPTY_CAPTION, MISSING_IMAGE, ImageFolder, first_folder, id_list
 from deixis.data.images_of import file_size
 from deixis.data.karpathy import karpathy_splits
 from deixis.data.sentences import sentence_with_phrases

@@ -14,8 +14,8 @@ from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from deixis.data.dataset import BadExampleError, Dataset
-from deixis.data.files import DUPLICATE_ID, MISSING_IMAGE, UNKNOWN_ID
+from deixis.data.dataset import UNKNOWN_ID, BadExampleError, Dataset
+from deixis.data.files import DUPLICATE_ID, MISSING_IMAGE
 from deixis.data.images_of import annotated_size, file_size
 from deixis.data.records import BROKEN_RECORD, read_record
 from deixis.errors import BadFileError

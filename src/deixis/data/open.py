@@ -10,7 +10,7 @@ from deixis.data.coco import Coco
 from deixis.data.dataset import Dataset
 from deixis.data.flickr30k_entities import Flickr30kEntities
 from deixis.data.folder import Folder
-from deixis.data.photo_folder import PhotoFolder
+from deixis.data.photo_folder import PhotoFolder, photos_below
 from deixis.data.referit import ReferIt
 from deixis.data.webdataset import WebDataset
 from deixis.errors import BadFileError, DeixisError
@@ -46,7 +46,10 @@ def open_dataset(path: str | Path, format: str | None = None) -> Dataset:
     for reader in READERS:
         if reader.recognises(path):
             return reader(path)
-    raise BadFileError(f"{path} looks like none of the dataset formats {_names()}; docs/data.md shows their layouts")
+    told = f"{path} looks like none of the dataset formats {_names()}; docs/data.md shows their layouts"
+    if path.is_dir() and next(photos_below(path), None) is not None:
+        told += ". It holds photos, but no captions.csv (image,caption), no metadata.jsonl and no .txt beside a photo"
+    raise BadFileError(told)
 
 
 def _must_exist(path: Path) -> None:

@@ -13,8 +13,8 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from deixis.data.caption_tables import JSONS, TABLES, read_captions
-from deixis.data.dataset import BadExampleError, Dataset
-from deixis.data.files import DUPLICATE_ID, MISSING_IMAGE, UNKNOWN_ID
+from deixis.data.dataset import UNKNOWN_ID, BadExampleError, Dataset
+from deixis.data.files import DUPLICATE_ID, MISSING_IMAGE
 from deixis.data.images_of import file_size
 from deixis.data.records import read_record
 from deixis.errors import BadFileError
@@ -38,12 +38,12 @@ class PhotoFolder(Dataset):
     def recognises(cls, path: Path) -> bool:
         """A folder with photos and a file of captions or texts beside them; or that file."""
         if path.is_file():
-            return path.suffix in (*TABLES, *JSONS) and next(_photos(path.parent), None) is not None
+            return path.suffix in (*TABLES, *JSONS) and next(photos_below(path.parent), None) is not None
         if not path.is_dir():
             return False
         if _captions_file(path) is not None:
-            return next(_photos(path), None) is not None
-        found = (photo for _, photo in zip(range(_LOOKED_AT), _photos(path), strict=False))
+            return next(photos_below(path), None) is not None
+        found = (photo for _, photo in zip(range(_LOOKED_AT), photos_below(path), strict=False))
         return any(photo.with_suffix(".txt").is_file() for photo in found)
 
     @cached_property
@@ -53,7 +53,7 @@ class PhotoFolder(Dataset):
     @cached_property
     def _files(self) -> Mapping[str, Path]:
         """Every photo by its path below the folder."""
-        return {photo.relative_to(self._root).as_posix(): photo for photo in sorted(_photos(self._root))}
+        return {photo.relative_to(self._root).as_posix(): photo for photo in sorted(photos_below(self._root))}
 
     @cached_property
     def _names(self) -> Mapping[str, str | None]:
@@ -131,7 +131,7 @@ def _captions_file(folder: Path) -> Path | None:
     return next((folder / name for name in _NAMES if (folder / name).is_file()), None)
 
 
-def _photos(folder: Path) -> Iterator[Path]:
+def photos_below(folder: Path) -> Iterator[Path]:
     """Yield the photos of a folder and those below, without hidden ones."""
     try:
         entries = sorted(os.scandir(folder), key=lambda entry: (entry.is_dir(), entry.name))
@@ -141,6 +141,6 @@ def _photos(folder: Path) -> Iterator[Path]:
         if entry.name.startswith("."):
             continue
         if entry.is_dir(follow_symlinks=False):
-            yield from _photos(Path(entry.path))
+            yield from photos_below(Path(entry.path))
         elif entry.name.lower().endswith(IMAGE_SUFFIXES):
             yield Path(entry.path)

@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from deixis.data.boxes import usable_box
-from deixis.data.dataset import BadExampleError, Dataset
-from deixis.data.files import EMPTY_CAPTION, UNKNOWN_ID, id_list
+from deixis.data.dataset import UNKNOWN_ID, BadExampleError, Dataset
+from deixis.data.files import EMPTY_CAPTION, id_list
 from deixis.data.images_of import ImageFinder, annotated_size
 from deixis.data.sentences import sentence_with_phrases
 from deixis.errors import BadFileError

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path, PurePosixPath
 
-from deixis.data.dataset import BadExampleError, Dataset
-from deixis.data.files import DUPLICATE_ID, MISSING_IMAGE, UNKNOWN_ID
+from deixis.data.dataset import UNKNOWN_ID, BadExampleError, Dataset
+from deixis.data.files import DUPLICATE_ID, MISSING_IMAGE
 from deixis.data.images_of import BROKEN_IMAGE, annotated_size
 from deixis.data.random_splits import drawn_split
 from deixis.data.records import BROKEN_RECORD, read_record

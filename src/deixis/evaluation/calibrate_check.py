@@ -14,12 +14,14 @@ from numpy.typing import NDArray
 from deixis.answering.load import Deixis
 from deixis.answering.presence import Presence, fit_presence, judged_words, named_in
 from deixis.captioning.model.captioner import Captioner
-from deixis.errors import DeixisError
+from deixis.errors import BadFileError, DeixisError, TooFewError
 from deixis.evaluation.choice import choice_of
 from deixis.evaluation.evaluate import Evaluation, EvaluationOptions, caption_examples, prepare, with_model
 from deixis.grounding.calibration import area_under_curve, calibration_error, cross_fitted
 from deixis.metrics.bootstrap import MeanSample, Sample
 from deixis.metrics.report import Section
+from deixis.models.bundle import Bundle, find_bundle
+from deixis.models.checkpoint import load_config
 
 LEAST = 20
 """Words of either kind that a fit needs."""
@@ -61,9 +63,9 @@ def calibrate(model: Deixis, dataset: str, options: EvaluationOptions) -> tuple[
     words = judge_captions(model, work)
     counts = int(words.present.sum()), int((~words.present).sum())
     if min(counts) < LEAST:
-        raise DeixisError(
-            f"{counts[0]} words that are there and {counts[1]} that are not are too few to fit: "
-            f"give a split with more captioned photos (at least {LEAST} words of each kind)"
+        raise TooFewError(
+            f"{counts[0]} words that are there and {counts[1]} that are not are too few to fit the check: "
+            f"give --split with more captioned photos (at least {LEAST} words of each kind)"
         )
     probability = cross_fitted(words.scores[:, None], words.present, words.group)
     facts = {
@@ -73,6 +75,19 @@ def calibrate(model: Deixis, dataset: str, options: EvaluationOptions) -> tuple[
         "calibration_error": calibration_error(probability, words.present),
     }
     return fit_presence(words.scores, words.present), facts
+
+
+def presence_of_start(bundle: Bundle) -> tuple[str, Presence] | None:
+    """Return the fit of the model that a bundle's grounder was started from, and that model's name.
+
+    A tuned grounder's matching scores stay near those it began with, so that fit is the better guess than none.
+    """
+    name = None if bundle.grounder is None else load_config(bundle.grounder).recipe.start_from
+    try:
+        presence = None if name is None else find_bundle(name).card.presence
+    except BadFileError:  # it is not here any more
+        return None
+    return None if name is None or presence is None else (name, presence)
 
 
 def check_section(model: Deixis, work: Evaluation) -> Section | None:

@@ -21,7 +21,7 @@ from deixis.data.dataset import Dataset
 from deixis.data.locations import find
 from deixis.data.open import open_dataset
 from deixis.data.region_cache import regions_of
-from deixis.errors import BadFileError, DeixisError, MissingExtraError
+from deixis.errors import BadFileError, DeixisError, MissingExtraError, TooFewError
 from deixis.evaluation.reference_attention import look_at_references
 from deixis.evaluation.retrieval import measure_retrieval
 from deixis.grounding.base import WordGrounder
@@ -36,7 +36,6 @@ from deixis.models.names import LoadedModel
 from deixis.models.registry import find_class
 from deixis.regions.extraction.tasks import Settings
 from deixis.regions.store.reader import EVERYDAY, RegionStore
-from deixis.training.recipe import DataRecipe
 from deixis.types import ClipSegment, Example, GroundedCaption
 from deixis.video import sample_times
 
@@ -46,7 +45,7 @@ class EvaluationOptions:
     """How to measure; the fields are the options of ``deixis evaluate``."""
 
     split: str | None = None
-    """None: ``test``, or the only split of a dataset that has no other."""
+    """None: ``test``, drawn where the dataset has no splits; else the only split there is."""
     store: str | None = None
     reader: str | None = None
     classes: Path | None = None
@@ -126,14 +125,19 @@ def measure(work: Evaluation) -> None:
 def prepare(loaded: LoadedModel, dataset: str, options: EvaluationOptions) -> Evaluation:
     """Open a dataset and find its regions."""
     data = open_dataset(find(dataset, "data"), options.reader)
-    options = replace(options, split=choose_split(data, options.split, loaded.config.recipe.data))
+    asked, options = options.split, replace(options, split=choose_split(data, options.split))
     examples = [example for example in data.examples(options.split) if example.captions]
     if not examples:
-        raise DeixisError(f"split '{options.split}' of {data.path} has no image with a caption: nothing to measure on")
+        raise TooFewError(f"split '{options.split}' of {data.path} has no image with a caption: nothing to measure on")
     examples = examples[: options.limit]
     store = _regions(loaded, data, examples, options)
     missing = [example for example in examples if example.id not in store]
     work = Evaluation(loaded, data, tuple(examples), _source(loaded, store, examples), options)
+    if asked is None and options.split in data.drawn_splits:
+        work.notes.append(
+            f"{data.path.name} has no splits: measured on the {len(examples)} images drawn as {options.split}, which "
+            "training leaves out; --split all takes every image"
+        )
     if missing:
         if len(missing) == len(examples):
             raise DeixisError(f"{store.path} holds the regions of none of the {len(examples)} images")
@@ -149,24 +153,17 @@ def with_model(work: Evaluation, loaded: LoadedModel) -> Evaluation:
     return Evaluation(loaded, work.dataset, work.examples, source, work.options)
 
 
-def choose_split(data: Dataset, asked: str | None, trained: DataRecipe | None = None) -> str:
+def choose_split(data: Dataset, asked: str | None) -> str:
     """Return the split to measure on: the one asked for, else ``test``, else the only one there is.
 
-    Of a dataset without splits a model that was ``trained`` on a part of it is measured on the part left for testing.
+    Of a dataset without splits it is the ``test`` that is drawn from it, whatever the model: a model that was trained
+    on the rest can then be compared with one that was not. Where that is empty, everything is measured on.
     """
     if asked is not None:
         return data.find_split(asked)
-    if data.drawn_splits and trained is not None and _is_of(trained.dataset, data):
-        return "test"
+    if data.drawn_splits:
+        return "test" if data.ids("test") else data.splits[0]
     return data.splits[0] if len(data.splits) == 1 else data.find_split("test")
-
-
-def _is_of(name: str, data: Dataset) -> bool:
-    """Whether a recipe's name stands for this dataset."""
-    try:
-        return find(name, "data").resolve() == data.path.resolve()
-    except BadFileError:
-        return False
 
 
 def _regions(

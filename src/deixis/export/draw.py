@@ -65,6 +65,14 @@ class Drawing:
     size: tuple[int, int] | None = None
     """The width and height that boxes are given in, where the pictures are of another size."""
 
+    def __post_init__(self) -> None:
+        for picture in self.pictures:
+            if not isinstance(picture, Image.Image):
+                raise DeixisError(
+                    f"a drawing is made on PIL images, not on {type(picture).__name__}: "
+                    "deixis.images.load_image reads a path, bytes or an array"
+                )
+
     @property
     def space(self) -> tuple[int, int]:
         """The width and height that boxes are given in."""
@@ -148,6 +156,8 @@ def drawing_of_example(example: Example, pictures: Sequence[Image.Image]) -> Dra
 
 def drawing_of_caption(caption: GroundedCaption, pictures: Sequence[Image.Image]) -> Drawing:
     """Draw a generated caption; words that name nothing stay uncoloured, what the model doubts is marked as such."""
+    if not isinstance(caption, GroundedCaption):
+        raise DeixisError(f"this is no caption but {type(caption).__name__}: drawing_of draws answers of either kind")
     marks, spans = [], []
     for at, word in enumerate(caption.words):
         if not word.groundable:
@@ -161,6 +171,8 @@ def drawing_of_caption(caption: GroundedCaption, pictures: Sequence[Image.Image]
 
 def drawing_of_phrases(phrases: GroundedPhrases, pictures: Sequence[Image.Image]) -> Drawing:
     """Draw phrases and where they were found; what is probably not in the image is marked as doubted."""
+    if not isinstance(phrases, GroundedPhrases):
+        raise DeixisError(f"these are no phrases but {type(phrases).__name__}: drawing_of draws answers of either kind")
     marks, spans, lines = [], [], []
     for at, phrase in enumerate(phrases.phrases):
         key = f"phrase {at}" if phrase.boxes else ""

@@ -95,7 +95,7 @@ def _boxed(drawing: Drawing, at: int, size: tuple[int, int], sizes: _Sizes) -> I
     labels = []
     for key, label, box in drawing.boxes_of(at):
         colour, dashed = colour_of(colours[key])
-        scaled = (box[0] * across, box[1] * down, box[2] * across, box[3] * down)
+        scaled = _near((box[0] * across, box[1] * down, box[2] * across, box[3] * down), size, 2 * sizes.line)
         # A white hairline inside keeps the colour readable on any photo, and shows between the dashes.
         _rectangle(pen, scaled, "#ffffff", sizes.line + max(1, sizes.line // 3), dashed=False)
         _rectangle(pen, scaled, colour, sizes.line, dashed=dashed)
@@ -107,6 +107,13 @@ def _boxed(drawing: Drawing, at: int, size: tuple[int, int], sizes: _Sizes) -> I
     for box, label, colour in reversed(labels):
         keep.append((_label(pen, box, label, colour, font, size, keep), 4.0))
     return canvas
+
+
+def _near(box: Box, size: tuple[int, int], margin: int) -> Box:
+    """Return a box cut off a little outside the picture: a file may say that it ends a light-year from here."""
+    x1, x2 = (min(max(side, -margin), size[0] + margin) for side in (box[0], box[2]))
+    y1, y2 = (min(max(side, -margin), size[1] + margin) for side in (box[1], box[3]))
+    return x1, y1, x2, y2
 
 
 def _rectangle(pen: ImageDraw.ImageDraw, box: Box, colour: str, thick: int, *, dashed: bool) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Sequence
+from pathlib import PurePosixPath
 from typing import Any
 from urllib.parse import quote
 from xml.sax.saxutils import quoteattr
@@ -20,8 +22,8 @@ def tasks(answers: Sequence[Answer], *, prefix: str = LOCAL_FILES) -> list[dict[
 
     Args:
         answers: Captions or phrases of photos.
-        prefix: Goes before the photo's name, which is quoted and, if absolute, taken from the root of the disk; names
-            that are addresses already stay as they are.
+        prefix: Goes before the photo's name, which is quoted and, if absolute, taken from the root of the disk; steps
+            up (``..``) at its beginning are left out. Names that are addresses already stay as they are.
     """
     return [_task(answer, prefix) for answer in only_photos(answers, "labelstudio")]
 
@@ -42,11 +44,17 @@ def config(names: Sequence[str]) -> str:
     )
 
 
+def _below_root(name: str) -> str:
+    """Return a photo's path below the folder that is served: a server refuses paths that lead out of it."""
+    parts = PurePosixPath(posixpath.normpath(name)).parts
+    return "/".join(part for part in parts if part not in ("..", "/", "//"))
+
+
 def _task(answer: Answer, prefix: str) -> dict[str, Any]:
     found = things_of(answer, doubtful=True)
     return {
         "data": {
-            "image": answer.image if "://" in answer.image else prefix + quote(answer.image.lstrip("/")),
+            "image": answer.image if "://" in answer.image else prefix + quote(_below_root(answer.image)),
             "sentence": text_of(answer) or ", ".join(dict.fromkeys(thing.text for thing in found)),
             "image_id": answer.image,
             "doubt": doubt(answer),

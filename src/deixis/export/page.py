@@ -143,7 +143,7 @@ def find_photo(name: str, root: Path | None = None) -> Path:
             if found.is_file():
                 return found
     where = f"in {root}" if root is not None else "here"
-    raise BadFileError(f"there is no photo {name!r} {where}: say which folder the photos are in")
+    raise BadFileError(f"there is no photo {name!r} {where}: say which folder the photos are in (--photos FOLDER)")
 
 
 def small_photo(picture: Image.Image, *, few: bool = False) -> bytes:

@@ -30,6 +30,11 @@ class Sample(Protocol):
         """How many groups (photos or clips) there are."""
         ...
 
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """The least and the greatest value that any weights can give."""
+        ...
+
     def estimate(self, weights: Floats) -> Floats:
         """Return the metric under each row of weights, (B, G) -> (B,)."""
         ...
@@ -50,6 +55,12 @@ class MeanSample:
     def groups(self) -> int:
         """How many groups there are."""
         return len(self.total)
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """A weighted mean lies between the smallest and the largest mean of a group; 0 where nothing was counted."""
+        means = self.total[self.count > 0] / self.count[self.count > 0]
+        return (float(means.min()), float(means.max())) if len(means) else (0.0, 0.0)
 
     def estimate(self, weights: Floats) -> Floats:
         """Return the weighted mean for each row of weights; 0 where nothing was counted."""
@@ -88,6 +99,11 @@ class MacroSample:
     def groups(self) -> int:
         """How many groups there are."""
         return len(self.present)
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """All three are shares."""
+        return 0.0, 1.0
 
     def estimate(self, weights: Floats) -> Floats:
         """Return the chosen part for each row of weights."""
@@ -150,7 +166,13 @@ def value_of(sample: Sample) -> float:
 
 def interval(sample: Sample, weights: Floats, level: float = 0.95) -> tuple[float, float]:
     """Return the interval of the metric over the replicates."""
-    return _centred(estimate_replicates(sample, weights), value_of(sample), level)
+    return _within(sample, _centred(estimate_replicates(sample, weights), value_of(sample), level))
+
+
+def _within(sample: Sample, ends: tuple[float, float]) -> tuple[float, float]:
+    """Cut an interval where the metric cannot go: moving percentiles may push an end beyond 100 %."""
+    least, greatest = sample.bounds
+    return max(ends[0], least), min(ends[1], greatest)
 
 
 def _centred(drawn: Floats, value: float, level: float) -> tuple[float, float]:
@@ -178,8 +200,7 @@ def intervals(samples: Mapping[str, Sample], weights: Floats, level: float = 0.9
             drawn = replicates[key][sample.part]
         else:
             drawn = estimate_replicates(sample, weights)
-        low, high = _centred(drawn, value_of(sample), level)
-        found[name] = (max(low, 0.0), high)
+        found[name] = _within(sample, _centred(drawn, value_of(sample), level))
     return found
 
 

@@ -51,7 +51,7 @@ def push_to_hub(
         api: Another client, such as one with a token or an endpoint of its own.
     """
     from huggingface_hub import HfApi
-    from huggingface_hub.errors import HfHubHTTPError, HFValidationError
+    from huggingface_hub.errors import HFValidationError
 
     found = model if isinstance(model, Bundle) else find_bundle(model)
     bundle = join(found, None if grounder is None else find_bundle(grounder))
@@ -63,9 +63,14 @@ def push_to_hub(
         try:
             client.create_repo(repository, private=private, exist_ok=True)
             return str(client.upload_folder(repo_id=repository, folder_path=folder, commit_message=message))
-        except (HfHubHTTPError, HFValidationError, OSError) as error:
+        except HFValidationError as error:
+            raise DeixisError(f"'{repository}' is no name of a repository (OWNER/NAME): {error}") from error
+        except Exception as error:  # the hub's client lets those of its HTTP library through, which has changed before
             reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-            raise DeixisError(f"cannot upload to '{repository}': {reason}") from error
+            raise DeixisError(
+                f"cannot upload to '{repository}': {reason}; is there a network, and did you log in (hf auth login)? "
+                "-o FOLDER writes the bundle here"
+            ) from error
 
 
 def model_card(bundle: Bundle, repository: str) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import tempfile
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -16,17 +15,20 @@ from deixis.errors import DeixisError
 from deixis.export.draw import drawing_of_caption, drawing_of_phrases
 from deixis.export.page import page_text, write_clip_page
 from deixis.images import load_image
+from deixis.reading.plain import parse_json
 from deixis.serve import schema
 from deixis.serve.limits import MIB
 from deixis.serve.problems import Problem
 from deixis.serve.service import Service
 from deixis.serve.uploads import clip_file, read_photo
+from deixis.serve.work import MOST_SEGMENTS
 from deixis.types import GroundedCaption, GroundedPhrases
 
 router = APIRouter()
 _DRAWING = anyio.CapacityLimiter(1)
 TYPES = {"png": "image/png", "html": "text/html; charset=utf-8"}
 EMBEDDED_CLIP = 64 * MIB
+MOST_BOXES, MOST_LETTERS = 500, 10_000
 
 Photo = Annotated[UploadFile | None, File(description="The photo that was answered.")]
 Clip = Annotated[UploadFile | None, File(description="Or the clip.")]
@@ -63,10 +65,18 @@ async def draw(request: Request, answer: Answer, format: Form_, image: Photo = N
 
 
 def _parsed(answer: str) -> Any:
-    try:
-        return json.loads(answer)
-    except (ValueError, RecursionError) as error:
-        raise DeixisError(f"the answer is not JSON: {error}") from error
+    """Read an answer; one with far more in it than a model says is refused, for a drawing grows with all of it."""
+    found = parse_json(answer, "the answer")
+    answers = [one for one in (found if isinstance(found, list) else [found]) if isinstance(one, dict)]
+    lists = [value for one in answers for value in one.values() if isinstance(value, list)]
+    parts = [part for items in lists for part in items if isinstance(part, dict)]
+    letters = sum(len(value) for part in (*answers, *parts) for value in part.values() if isinstance(value, str))
+    boxes = sum(len(part["boxes"]) for part in parts if isinstance(part.get("boxes"), list))
+    if len(answers) > MOST_SEGMENTS:
+        raise DeixisError(f"the answer has {len(answers)} captions; at most {MOST_SEGMENTS} are drawn")
+    if max(boxes, len(parts)) > MOST_BOXES * len(answers) or letters > MOST_LETTERS * len(answers):
+        raise DeixisError(f"more than {MOST_BOXES} words or boxes, or {MOST_LETTERS:,} letters, are too many to draw")
+    return found
 
 
 def _photo(data: bytes, name: str, found: Any, kind: str, pixels: int) -> bytes:

@@ -7,11 +7,13 @@ import hmac
 import ipaddress
 import time
 from collections.abc import Callable, Collection
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from deixis.serve.admission import Admission
 from deixis.serve.limits import Limits
 from deixis.serve.problems import Problem, refused
 
@@ -51,6 +53,8 @@ class Access:
     hosts: frozenset[str] = frozenset()
     """Names under which the server may be called, so that no web page can reach a loopback server under a name of its
     own (DNS rebinding); empty means any."""
+    proxies: frozenset[str] = frozenset()
+    """Names under which proxies show the page; a proxy may call the server by another name than browsers call it."""
 
 
 class Guard:
@@ -66,6 +70,7 @@ class Guard:
         open_paths: Collection[str] = ("/healthz",),
     ) -> None:
         self.app, self.access, self.limits, self.note, self.open_paths = app, access, limits, note, open_paths
+        self.admission = Admission(limits)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on, or refuse it before its body is read."""
@@ -86,12 +91,14 @@ class Guard:
             await send(message)
 
         try:
-            try:
-                self._check(scope)
-            except Problem as problem:
-                await (await refused(None, problem))(scope, receive, send_guarded)  # type: ignore[arg-type]
-                return
-            await self.app(scope, self._limited(scope, receive, began), send_guarded)
+            with ExitStack() as held:
+                try:
+                    self._check(scope)
+                    held.enter_context(self._place(scope))
+                except Problem as problem:
+                    await (await refused(None, problem))(scope, receive, send_guarded)  # type: ignore[arg-type]
+                    return
+                await self.app(scope, self._limited(scope, receive, began), send_guarded)
         finally:
             route = getattr(scope.get("route"), "path", None) or "other"
             self.note(route, status, time.monotonic() - began)
@@ -101,10 +108,7 @@ class Guard:
         host = _host_name(headers.get("host", ""))
         if self.access.hosts and host not in self.access.hosts:
             raise Problem(403, f"this server does not answer to the name '{host[:80]}': see --allow-host")
-        if scope["method"] not in ("GET", "HEAD") and headers.get("sec-fetch-site", "none") not in (
-            "same-origin",
-            "none",
-        ):
+        if scope["method"] not in ("GET", "HEAD") and self._foreign(headers):
             raise Problem(403, "pages of other sites may not use this server")
         path = scope["path"]
         if self.access.token and _is_private(path) and path not in self.open_paths:
@@ -116,6 +120,29 @@ class Guard:
         if not length.isdigit():
             raise Problem(400, "the Content-Length is not a number")
         self._check_length(path, int(length))
+
+    def _foreign(self, headers: Headers) -> bool:
+        """Tell whether a page of another site asks; programs send neither of the two headers."""
+        if headers.get("sec-fetch-site", "none") not in ("same-origin", "none"):
+            return True
+        origin = headers.get("origin")
+        if origin is None:
+            return False
+        scheme, _, place = origin.lower().partition("://")
+        if scheme not in ("http", "https") or not place:  # "null" among them: a sandbox, or a file
+            return True
+        port = {"http": ":80", "https": ":443"}[scheme]
+        asked = headers.get("host", "").lower()
+        return place.removesuffix(port) != asked.removesuffix(port) and _host_name(place) not in self.access.proxies
+
+    def _place(self, scope: Scope) -> AbstractContextManager[None]:
+        """Return what holds a place while a question is read and answered; figures and the page need none."""
+        path = scope["path"]
+        if scope["method"] != "POST" or not path.startswith("/v1/"):
+            return nullcontext()
+        length = Headers(scope=scope).get("content-length")
+        client = scope["client"][0] if scope.get("client") else ""
+        return self.admission.place(path, client, self._most(path) if length is None else int(length))
 
     def _most(self, path: str) -> int:
         clip = path == "/v1/video" or path.startswith("/v1/draw")

@@ -29,6 +29,14 @@ class Limits:
     """Places one address may hold at once; 0 means any number (behind a proxy all clients share one address)."""
     remember: int = 32
     """Photos whose regions stay in memory, so that the next question about the same photo need not look again."""
+    connections: int = 256
+    """Connections at once; more are closed as they come."""
+    connections_per_client: int = 64
+    """Of one address; 0 means any number."""
+    idle_seconds: float = 20.0
+    """For the line and headers of a request, and between two requests of a connection."""
+    clip_decoding: float = 120.0
+    """Seconds that decoding one clip may take."""
     batch: int = 8
     """Photos that are answered in one pass."""
     phrases: int = 100

@@ -102,7 +102,7 @@ async def video(
     asked = _model(service, model)
     question = Clips(asked, _method(service, asked, method), beam, check, every, pairs)
     async with clip_file(clip, service.limits) as (path, name):
-        return JSONResponse(await service.clip(question, Clip(path, name), _client(request)))
+        return JSONResponse(await service.clip(question, Clip(path, name)))
 
 
 @router.get("/v1/models")
@@ -160,16 +160,12 @@ async def _photo(
     service = _service(request)
     data, name, pixels = await read_photo(image, service.limits)
     photo = Photo(data, name, phrases, sentence)
-    return JSONResponse(await service.photo(question, photo, pixels, _client(request)))
+    return JSONResponse(await service.photo(question, photo, pixels))
 
 
 def _service(request: Request) -> Service:
     service: Service = request.app.state.service
     return service
-
-
-def _client(request: Request) -> str:
-    return request.client.host if request.client is not None else ""
 
 
 def _model(service: Service, name: str | None) -> str:

@@ -12,6 +12,7 @@ import uvicorn
 
 from deixis.errors import DeixisError
 from deixis.serve.app import STATIC, make_app
+from deixis.serve.connections import protocol_for
 from deixis.serve.guard import LOOPBACK_NAMES, Access, is_loopback
 from deixis.serve.limits import Limits
 from deixis.serve.service import Service
@@ -82,14 +83,18 @@ def serve(
     warm_up(models)
     local = is_loopback(host)
     names = frozenset((*LOOPBACK_NAMES, host, *allow_hosts)) if local or allow_hosts else frozenset()
+    proxies = frozenset(name.lower() for name in allow_hosts)
     config = uvicorn.Config(
-        make_app(service, Access(token, frozenset(name.lower() for name in names))),
+        make_app(service, Access(token, frozenset(name.lower() for name in names), proxies)),
+        http=protocol_for(service.limits),
+        ws="none",
         log_level="warning",
         access_log=False,
         server_header=False,
         proxy_headers=False,  # a client must not choose the address its requests are counted under
-        timeout_keep_alive=20,
-        timeout_graceful_shutdown=5,
+        timeout_keep_alive=round(service.limits.idle_seconds),
+        # Only a ceiling: what was taken is finished, and every request has a limit of its own.
+        timeout_graceful_shutdown=round(service.limits.clip_patience) + 5,
         h11_max_incomplete_event_size=64 * 1024,
     )
     ready()

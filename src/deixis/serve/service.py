@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from collections.abc import AsyncIterator, Hashable, Mapping
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
@@ -26,8 +25,12 @@ class Service:
 
     def __init__(self, models: Mapping[str, Deixis], limits: Limits | None = None) -> None:
         self.limits = limits or Limits()
-        self.workshop = Workshop(models, pixels=self.limits.pixels, remember=self.limits.remember)
-        self._clients: Counter[str] = Counter()
+        self.workshop = Workshop(
+            models,
+            pixels=self.limits.pixels,
+            remember=self.limits.remember,
+            clip_decoding=self.limits.clip_decoding,
+        )
         self._photos = Batcher(
             self.workshop.photos,
             batch=self.limits.batch,
@@ -64,21 +67,16 @@ class Service:
         """Whether both workers are there."""
         return self._photos.alive and self._clips.alive
 
-    async def photo(self, question: Question, photo: Photo, pixels: int, client: str) -> Any:
+    async def photo(self, question: Question, photo: Photo, pixels: int) -> Any:
         """Answer a question about a photo, together with others that wait."""
         with_bytes = {"pixels": pixels, "bytes": len(photo.data)}
-        return await self._answered(self._photos, question, photo, client, self.limits.seconds, **with_bytes)
+        return await self._answered(self._photos, question, photo, self.limits.seconds, **with_bytes)
 
-    async def clip(self, question: Clips, clip: Clip, client: str) -> Any:
+    async def clip(self, question: Clips, clip: Clip) -> Any:
         """Answer a question about a clip."""
-        return await self._answered(self._clips, question, clip, client, self.limits.clip_patience)
+        return await self._answered(self._clips, question, clip, self.limits.clip_patience)
 
-    async def _answered(
-        self, batcher: Batcher, key: Hashable, payload: Any, client: str, seconds: float, **size: int
-    ) -> Any:
-        if self.limits.per_client and self._clients[client] >= self.limits.per_client:
-            raise Problem(429, f"you have {self._clients[client]} requests waiting already", retry_after=1)
-        self._clients[client] += 1
+    async def _answered(self, batcher: Batcher, key: Hashable, payload: Any, seconds: float, **size: int) -> Any:
         try:
             job = batcher.submit(key, payload, seconds=seconds, **size)
             try:
@@ -92,10 +90,6 @@ class Service:
         except LateError as error:
             message = f"the server is busy: there was no answer within {seconds:g} s"
             raise Problem(503, message, retry_after=5, code="late") from error
-        finally:
-            self._clients[client] -= 1
-            if not self._clients[client]:
-                del self._clients[client]
 
     @asynccontextmanager
     async def lifespan(self, app: object) -> AsyncIterator[None]:

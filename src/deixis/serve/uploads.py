@@ -16,8 +16,10 @@ from deixis.errors import DeixisError
 from deixis.images import image_size
 from deixis.serve.limits import MIB, Limits
 from deixis.serve.problems import Problem
-from deixis.video import CLIP_SUFFIXES, read_clip
+from deixis.video import CLIP_SUFFIXES, decoding_within, read_clip
 
+# Two headers of photos and one of a clip are read at a time, whatever number of clients sends them.
+_PHOTO_HEADERS, _CLIP_HEADERS = anyio.CapacityLimiter(2), anyio.CapacityLimiter(1)
 _UNSEEN = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ufeff]")
 """Characters that show nothing or turn the direction of text around."""
 
@@ -41,7 +43,7 @@ async def read_photo(upload: UploadFile, limits: Limits) -> tuple[bytes, str, in
     if not data:
         raise Problem(422, f"{name} is empty: there is no photo in it")
     try:
-        width, height = await anyio.to_thread.run_sync(image_size, data)
+        width, height = await anyio.to_thread.run_sync(image_size, data, limiter=_PHOTO_HEADERS)
     except DeixisError as error:
         raise Problem(422, str(error).replace("the given bytes", name)) from error
     if width * height > limits.pixels:
@@ -62,7 +64,7 @@ async def clip_file(upload: UploadFile, limits: Limits) -> AsyncIterator[tuple[P
         async with await anyio.open_file(path, "wb") as file:
             while chunk := await upload.read(MIB):
                 await file.write(chunk)
-        await anyio.to_thread.run_sync(_check_clip, path, name, limits)
+        await anyio.to_thread.run_sync(_check_clip, path, name, limits, limiter=_CLIP_HEADERS)
         yield path, name
     finally:
         shutil.rmtree(folder, ignore_errors=True)
@@ -70,7 +72,8 @@ async def clip_file(upload: UploadFile, limits: Limits) -> AsyncIterator[tuple[P
 
 def _check_clip(path: Path, name: str, limits: Limits) -> None:
     try:
-        clip = read_clip(path)
+        with decoding_within(limits.seconds):
+            clip = read_clip(path)
     except DeixisError as error:
         raise Problem(422, str(error).replace(str(path), name)) from error
     if clip.size[0] * clip.size[1] > limits.pixels:

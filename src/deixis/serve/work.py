@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from deixis.defaults import BEAM, CLIP_BEAM
 from deixis.errors import DeixisError
 from deixis.images import load_image
+from deixis.video import decoding_within
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -96,9 +97,11 @@ class Workshop:
     is looked at once. Only the worker of the photos uses them.
     """
 
-    def __init__(self, models: Mapping[str, Deixis], *, pixels: int, remember: int = 32) -> None:
+    def __init__(
+        self, models: Mapping[str, Deixis], *, pixels: int, remember: int = 32, clip_decoding: float = 120.0
+    ) -> None:
         self.models = dict(models)
-        self._pixels, self._remember = pixels, remember
+        self._pixels, self._remember, self._clip_decoding = pixels, remember, clip_decoding
         self._seen: OrderedDict[tuple[str, bytes], Regions] = OrderedDict()
         self._readers = ThreadPoolExecutor(2, thread_name_prefix="deixis-reader")
 
@@ -117,14 +120,15 @@ class Workshop:
         answers = []
         for clip in clips:
             try:
-                captions = model.video(
-                    clip.path,
-                    segments=segments,
-                    every=key.every,
-                    beam=key.beam,
-                    check=key.check,
-                    method=key.method,
-                )
+                with decoding_within(self._clip_decoding):
+                    captions = model.video(
+                        clip.path,
+                        segments=segments,
+                        every=key.every,
+                        beam=key.beam,
+                        check=key.check,
+                        method=key.method,
+                    )
             except DeixisError as error:
                 raise DeixisError(str(error).replace(str(clip.path), clip.name)) from error
             answers.append([{**caption.to_json(), "image": clip.name} for caption in captions])

@@ -82,7 +82,9 @@ class ObjectClasses:
         ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
         names = [name for name, count in ranked if count >= threshold and "," not in name]
         if not names:
-            raise DeixisError(f"no noun heads a phrase {threshold} times or more: lower the threshold")
+            raise DeixisError(
+                f"no noun heads a phrase {threshold} times or more: lower the threshold (--class-threshold)"
+            )
         return cls(names, lemmatise)
 
     def __len__(self) -> int:

@@ -25,7 +25,7 @@ from deixis.data.open import open_dataset
 from deixis.data.parses import object_labels, with_parses
 from deixis.data.region_cache import AUTO, regions_of
 from deixis.data.sampler import choose_captions
-from deixis.errors import DeixisError
+from deixis.errors import BadFileError, DeixisError
 from deixis.regions.extraction.tasks import Settings
 from deixis.regions.store.reader import EVERYDAY, RegionStore
 from deixis.text.relations import RelationVocabulary
@@ -133,7 +133,11 @@ def read_source(
     settings: Settings = Settings(),  # noqa: B008 - frozen
 ) -> tuple[RegionStore, list[Example]]:
     """Open a source's store and read its examples; images the extractor could not read are left out."""
-    dataset = open_dataset(find(source.dataset, "data"), source.reader)
+    try:
+        place = find(source.dataset, "data")
+    except BadFileError as error:
+        raise BadFileError(f"{error}; name yours: data.dataset=YOUR_FOLDER") from error
+    dataset = open_dataset(place, source.reader)
     if source.store == AUTO:
         store = regions_of(dataset, settings)
     else:

@@ -7,6 +7,7 @@ global batches and takes its shard, so the number of processes changes neither o
 from __future__ import annotations
 
 import math
+import signal
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import nullcontext
@@ -44,6 +45,10 @@ MEASURED = 16
 
 class StoppedError(DeixisError):
     """A signal asked the run to stop; everything is saved."""
+
+    def __init__(self, message: str, signal: int) -> None:
+        super().__init__(message)
+        self.signal = signal
 
 
 @dataclass(slots=True)
@@ -168,7 +173,8 @@ class Trainer:
                 self.run.log(entry)
             if stop or (self.processes == 1 and self.stop.asked):
                 self._save(work, None)
-                raise StoppedError(f"stopped at step {position.step} and saved in {self.run.path}: go on with --resume")
+                where = f"stopped at step {position.step} and saved in {self.run.path}: go on with --resume"
+                raise StoppedError(where, self.stop.signal or signal.SIGTERM)  # another process may have been asked
             if self.recipe.save_every and position.step % self.recipe.save_every == 0 and position.batch < total:
                 self._save(work, None)
 

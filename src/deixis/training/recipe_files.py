@@ -1,10 +1,10 @@
 """Recipes as YAML files: ``extends``, ``sizes``, ``rows`` and ``key=value`` overrides, all resolved to one Recipe.
 
-A file may extend another, so that a method is written as its difference to the baseline: keys of the file are merged
-over those of the other, and ``change`` sets single values deep inside. ``sizes.cpu`` holds what two cores need, and a
-size that says ``size: cpu`` itself builds on that one; ``rows`` holds the rows of a paper's table. ``change``, sizes
-and rows are mappings of dotted keys, where a list entry is named by its number or by its ``name`` or ``kind``:
-``stages.cycle.objectives.cyclical.weight: 0.4``.
+A file may extend another, one beside it or one that ships (``extends: captioning/baseline``), so that a method is
+written as its difference to the baseline: keys of the file are merged over those of the other, and ``change`` sets
+single values deep inside. ``sizes.cpu`` holds what two cores need, and a size that says ``size: cpu`` itself builds on
+that one; ``rows`` holds the rows of a paper's table. ``change``, sizes and rows are mappings of dotted keys, where a
+list entry is named by its number or by its ``name`` or ``kind``: ``stages.cycle.objectives.cyclical.weight: 0.4``.
 They are applied in this order: extended file, file, change, row, size, command line.
 """
 
@@ -148,7 +148,7 @@ def _read(path: Path, above: tuple[Path, ...]) -> RecipeFile:
     if base is None:
         _apply(data, change, f"{path.name}: change")
         return RecipeFile(path, data, sizes, rows)
-    below = _read((path.parent / str(base)).resolve(), (*above, path.resolve()))
+    below = _read(_extended(path, str(base)), (*above, path.resolve()))
     merged = copy.deepcopy(_merge(below.data, data))
     _apply(merged, change, f"{path.name}: change")
     names = {*below.sizes, *sizes}
@@ -158,6 +158,15 @@ def _read(path: Path, above: tuple[Path, ...]) -> RecipeFile:
         for size, overlay in below.sizes.items()
     }
     return RecipeFile(path, merged, {size: {**kept.get(size, {}), **sizes.get(size, {})} for size in names}, rows)
+
+
+def _extended(path: Path, base: str) -> Path:
+    """Return the file that ``path`` extends: one beside it, or a recipe that ships."""
+    beside = (path.parent / base).resolve()
+    if beside.is_file():
+        return beside
+    shipped = recipe_path(base).resolve()
+    return shipped if shipped.is_file() else beside
 
 
 def _overlays(data: object, where: str) -> dict[str, dict[str, Any]]:
