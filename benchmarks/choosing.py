@@ -11,11 +11,12 @@ import argparse
 from pathlib import Path
 
 from deixis.answering.choosing import Chooser
+from deixis.answering.load import Deixis
 from deixis.captioning.model.captioner import Captioner
 from deixis.captioning.search.fluent import fluent_search
 from deixis.captioning.search.strategy import Generated
 from deixis.data.batch import RegionBatch
-from deixis.evaluation.evaluate import EvaluationOptions, prepare, with_model
+from deixis.evaluation.setting import EvaluationOptions, prepare
 from deixis.metrics.captions.scores import score_captions
 from deixis.models.names import load
 from deixis.text.vocabulary import Vocabulary
@@ -34,22 +35,24 @@ def main() -> None:
     parser.add_argument("--beams", nargs="+", type=int, default=[3, 5, 8])
     parser.add_argument("--weights", nargs="+", type=float, default=list(WEIGHTS))
     options = parser.parse_args()
-    loaded = load(options.captioner)
+    asked = Deixis.from_pretrained(options.captioner, extractor=False)
+    loaded = asked.captioner
     model, words = loaded.model, loaded.vocabulary
     assert isinstance(model, Captioner)
-    work = prepare(loaded, options.data, EvaluationOptions(split=options.split, store=options.store))
+    work = prepare(asked, options.data, EvaluationOptions(split=options.split, store=options.store))
     references = {example.id: [caption.text for caption in example.captions] for example in work.examples}
+    own = work.source(loaded)
     parts = [list(references)[at : at + BATCH] for at in range(0, len(references), BATCH)]
     print("| grounder | beam | weight | CIDEr | BLEU-4 |\n|---|---|---|---|---|")
     for beam in options.beams:
         alone, chosen = (
-            [model.generate(work.source.regions(part), fluent_search(words, beam, chosen=by)) for part in parts]
+            [model.generate(own.regions(part), fluent_search(words, beam, chosen=by)) for part in parts]
             for by in (False, True)
         )
         for name in options.grounders:
             judge = load(name, part="grounder")
             chooser = Chooser(judge.grounder(), judge.vocabulary, words, 0.0)
-            source = with_model(work, judge).source
+            source = work.source(judge)
             seen = [source.regions(part) for part in parts]
             for weight in options.weights:
                 chooser.weight = weight

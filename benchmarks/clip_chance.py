@@ -24,24 +24,21 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from deixis.answering.asking import Asking
+from deixis.answering.load import Deixis
 from deixis.captioning import Captioner
 from deixis.captioning.answer import Pointing
 from deixis.data.collate import CaptionEncoder, collate, encode_example
 from deixis.errors import DeixisError
-from deixis.evaluation.evaluate import (
-    Evaluation,
-    EvaluationOptions,
-    attention_on_references,
-    caption_examples,
-    caption_items,
-    evaluate,
-)
+from deixis.evaluation.attention import attention_on_references
+from deixis.evaluation.captions import caption_examples, caption_items
+from deixis.evaluation.evaluate import evaluate
+from deixis.evaluation.setting import Evaluation, EvaluationOptions
 from deixis.geometry import iou, union_box
 from deixis.metrics.grounding.attention_accuracy import score_attention
 from deixis.metrics.grounding.dataset_words import DatasetWords, words_of_examples
 from deixis.metrics.grounding.f1 import score_grounding
 from deixis.metrics.grounding.object_words import AnnotatedAttention, GroundedItem, PredictedWord
-from deixis.models.names import load
 from deixis.types import Box
 
 Rule = Literal["argmax", "union", "soft_vote"]
@@ -123,11 +120,13 @@ def with_guesses(
 @torch.no_grad()
 def reference_loss(work: Evaluation) -> float:
     """Return the cross entropy of the reference sentences, per word."""
-    model, encoder = work.loaded.model, CaptionEncoder(work.loaded.vocabulary, work.loaded.config.recipe.data.length)
+    loaded = work.model.captioner
+    model, encoder = loaded.model, CaptionEncoder(loaded.vocabulary, loaded.config.inputs.length)
+    source = work.source(loaded)
     assert isinstance(model, Captioner)
     total, words = 0.0, 0
     for example in work.examples:
-        batch = collate([encode_example(example, encoder)], work.source.regions([example.id]))
+        batch = collate([encode_example(example, encoder)], source.regions([example.id]))
         decoded = model.decode(model.encode(batch.regions), batch.words, batch.image_of)
         total -= float(decoded.word_log_probs(batch.words).sum())
         words += int(decoded.mask.sum())
@@ -138,7 +137,7 @@ def frames_of(work: Evaluation) -> dict[str, list[Tensor]]:
     """Return the boxes of every frame's regions, as many as the model sees."""
     found: dict[str, list[Tensor]] = {}
     for example in work.examples:
-        regions = work.source.regions([example.id])
+        regions = work.source(work.model.captioner).regions([example.id])
         boxes, frame = regions.boxes[0].float(), regions.frame[0].masked_fill(~regions.mask[0], -1)
         found[example.id] = [boxes[frame == at] for at in range(int(frame.max()) + 1)]
     return found
@@ -146,13 +145,12 @@ def frames_of(work: Evaluation) -> dict[str, list[Tensor]]:
 
 def compare(work: Evaluation, words: DatasetWords, draws: int, seed: int) -> dict[str, dict[str, float]]:
     """Return the figures of the model and of every way to guess."""
-    model, asked = work.loaded.model, work.options
-    assert isinstance(model, Captioner)
+    asked = work.options
     found: dict[str, dict[str, float]] = {}
     for name, rule in RULES.items():
-        work.options = replace(asked, pointing=Pointing(rule))
-        items = caption_items(caption_examples(work, model), work.examples, words)
-        looked = attention_on_references(work, model, words)
+        work.options = replace(asked, asking=Asking(beam=1, fluent=False, pointing=Pointing(rule)))
+        items = caption_items(caption_examples(work), work.examples, words)
+        looked = attention_on_references(work, work.model.captioner, words)
         found[f"the captioner, {name}"] = figures(items, looked)
     work.options = asked
     regions, rng = frames_of(work), random.Random(seed)
@@ -178,7 +176,7 @@ def main() -> None:
     options = parser.parse_args()
     try:
         chosen = EvaluationOptions(split=options.split, store=options.store, replicates=0)
-        work = evaluate(load(options.model), options.clips, chosen)
+        work = evaluate(Deixis.from_pretrained(options.model, extractor=False), options.clips, chosen)
         found = compare(work, words_of_examples(work.examples), options.draws, options.seed)
     except DeixisError as error:
         raise SystemExit(f"clip_chance: {error}") from error

@@ -8,13 +8,14 @@ from __future__ import annotations
 import argparse
 
 from deixis.data.collate import RegionSource, sizes_of
-from deixis.evaluation.phrases import METRICS, phrase_cases
 from deixis.grounding.baselines import BASELINES, build_baseline
 from deixis.grounding.label_prior import LabelPriorConfig
+from deixis.grounding.phrase_cases import phrase_cases
 from deixis.metrics.grounding.phrases import PROTOCOLS, score_phrases
 from deixis.regions.store.reader import EVERYDAY
 from deixis.text.vocabulary import Vocabulary
 from deixis.training.dataset import read_source
+from deixis.training.phrase_validation import METRICS
 from deixis.training.recipe import Source
 
 

@@ -12,7 +12,7 @@ import argparse
 from pathlib import Path
 
 import deixis
-from deixis.evaluation.evaluate import EvaluationOptions, prepare
+from deixis.evaluation.setting import EvaluationOptions, prepare
 from deixis.metrics.captions.scores import score_captions
 
 BATCH = 32
@@ -28,8 +28,8 @@ def main() -> None:
     said: list[dict[str, str]] = []
     for name in options.models:
         model = deixis.load(name)
-        work = prepare(model.captioner, options.data, EvaluationOptions(split=options.split, store=options.store))
-        store, images = work.source.stores[0], [example.id for example in work.examples]
+        work = prepare(model, options.data, EvaluationOptions(split=options.split, store=options.store))
+        store, images = work.store, [example.id for example in work.examples]
         texts: dict[str, str] = {}
         for at in range(0, len(images), BATCH):
             part = images[at : at + BATCH]

@@ -11,19 +11,15 @@ import argparse
 from dataclasses import replace
 from pathlib import Path
 
+from deixis.answering.asking import Asking
+from deixis.answering.load import Deixis
 from deixis.captioning.answer import Pointing
-from deixis.captioning.model.captioner import Captioner
-from deixis.evaluation.evaluate import (
-    EvaluationOptions,
-    attention_on_references,
-    caption_examples,
-    caption_items,
-    prepare,
-)
+from deixis.evaluation.attention import attention_on_references
+from deixis.evaluation.captions import caption_examples, caption_items
+from deixis.evaluation.setting import EvaluationOptions, prepare
 from deixis.metrics.grounding.attention_accuracy import score_attention
 from deixis.metrics.grounding.dataset_words import words_of_examples
 from deixis.metrics.grounding.f1 import score_grounding
-from deixis.models.names import load
 
 RULES = {
     "most attended region": Pointing("argmax"),
@@ -47,17 +43,15 @@ def main() -> None:
     print(f"| run | boxes | {' | '.join(SHOWN)} | attention accuracy |")
     print("|---" * (len(SHOWN) + 3) + "|")
     for name in options.runs:
-        loaded = load(name)
-        model = loaded.model
-        assert isinstance(model, Captioner)
+        model = Deixis.from_pretrained(name, extractor=False)
         asked = EvaluationOptions(split=options.split, store=options.store, classes=options.classes)
-        work = prepare(loaded, options.data, asked)
+        work = prepare(model, options.data, asked)
         words = words_of_examples(work.examples, class_list=options.classes)
         for title, pointing in RULES.items():
-            work.options = replace(asked, pointing=pointing)
-            items = caption_items(caption_examples(work, model), work.examples, words)
+            work.options = replace(asked, asking=Asking(beam=1, fluent=False, pointing=pointing))
+            items = caption_items(caption_examples(work), work.examples, words)
             scores = score_grounding(items, photos=True).scores
-            looked = score_attention(attention_on_references(work, model, words))
+            looked = score_attention(attention_on_references(work, work.model.captioner, words))
             values = [*(scores[key] for key in SHOWN), looked.accuracy]
             print(
                 f"| {Path(name).name} | {title} | {' | '.join(f'{100 * value:.2f}' for value in values)} |", flush=True

@@ -17,11 +17,12 @@ from torch import Tensor
 
 from benchmarks.flickr8k.work import Worker
 from deixis.data.batch import Batch
-from deixis.evaluation.phrases import phrase_cases
+from deixis.grounding.phrase_cases import phrase_cases
 from deixis.grounding.reir.model import Reir
 from deixis.grounding.reir.refinement import move
 from deixis.metrics.grounding.phrases import ANY_BOX, MERGED_BOX, score_phrases
 from deixis.models.names import load
+from deixis.training.recipe import Recipe
 
 
 def main() -> None:
@@ -35,7 +36,7 @@ def main() -> None:
         model = loaded.model
         if not isinstance(model, Reir):
             parser.error(f"{name} holds a {loaded.kind}, not a model of ReIR")
-        examples, source = worker.photos(loaded.config.recipe)
+        examples, source = worker.photos(Recipe.from_plain(loaded.config.recipe))
         both = model.ranked_boxes
         for stage in ("first", "second") if model.fine is not None else ("first",):
             for boxes in ("proposed", "moved") if bool(model.moves) else ("proposed",):

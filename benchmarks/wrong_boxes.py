@@ -16,11 +16,12 @@ import numpy as np
 from rich.console import Console
 
 from benchmarks.flickr8k.work import Worker
-from deixis.evaluation.phrases import phrase_cases
 from deixis.geometry import area, inside_share, iou
 from deixis.grounding.base import WordGrounder
+from deixis.grounding.phrase_cases import phrase_cases
 from deixis.metrics.grounding.phrases import PhraseCase
 from deixis.models.names import load
+from deixis.training.recipe import Recipe
 
 KINDS = ("right", "part", "around", "beside", "elsewhere")
 MOST = 0.8
@@ -36,7 +37,7 @@ def main() -> None:
         loaded = load(name, part="grounder")
         if not isinstance(loaded.model, WordGrounder):
             parser.error(f"{name} holds a {loaded.kind}, which grounds no words")
-        examples, source = worker.photos(loaded.config.recipe)
+        examples, source = worker.photos(Recipe.from_plain(loaded.config.recipe))
         cases = phrase_cases(loaded.model, loaded.vocabulary, examples, source, batch=16)
         cases = [case for case in cases if case.boxes and case.ranked]
         counts = Counter(map(kind_of, cases))

@@ -74,9 +74,10 @@ def small_bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     from deixis.answering.photos import read_photo
     from deixis.captioning.model.captioner import Captioner
-    from deixis.captioning.model.config import CaptionerConfig, DecoderConfig, EncoderConfig, InputSizes
+    from deixis.captioning.model.config import CaptionerConfig, DecoderConfig, EncoderConfig
     from deixis.data.collate import CaptionEncoder, EncodedExample, collate
     from deixis.data.pad import pad_regions
+    from deixis.data.sizes import InputSizes
     from deixis.grounding.scan import Scan, ScanConfig
     from deixis.models.checkpoint import ModelConfig, save_model
     from deixis.objectives.ranking import triplet_loss
@@ -132,7 +133,7 @@ def small_bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
         )
         settings = {"extractor": "lite", "max_regions": 100}
         (folder / role).mkdir(parents=True)
-        config = ModelConfig(recipe, extractor.fingerprint, settings, asdict(sizes), metrics={"cider": 1.25})
+        config = ModelConfig(recipe.plain(), extractor.fingerprint, settings, asdict(sizes), metrics={"cider": 1.25})
         save_model(folder / role, model, vocabulary, config)
     return folder
 

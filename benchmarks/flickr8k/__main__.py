@@ -56,7 +56,7 @@ def main() -> int:
         for table, row, seed in [] if options.render else todo:
             path = run_folder(row, seed) if options.remeasure else worker.run(row, seed)
             result = measure(worker, table, row, seed, path)
-            results.save(result, results.folder_of(table.split))
+            results.save(result, results.folder_of(table.split, table.on))
             shown = ", ".join(f"{name} {100 * (result.value('bare', name) or 0):.1f}" for name in table.compared)
             console.print(f"{row.name}-s{seed}: {shown}")
             render.write(table)  # so that a queue that is stopped leaves the page as it is known so far
@@ -81,7 +81,7 @@ def missing(tables: list[Table], rows: list[str] | None, seeds: list[int] | None
 def measured(tables: list[Table], rows: list[str] | None, seeds: list[int] | None) -> list[tuple[Table, Row, int]]:
     """Return what has a result whose run is still there, each run once though several tables may show it."""
     found = {
-        (table.split, row.name, seed): (table, row, seed)
+        (table.split, table.on, row.name, seed): (table, row, seed)
         for table, row, seed in wanted(tables, rows, seeds)
         if has_result(table, row, seed) and ready(row, seed)
     }
@@ -102,7 +102,7 @@ def wanted(tables: list[Table], rows: list[str] | None, seeds: list[int] | None)
 
 def has_result(table: Table, row: Row, seed: int) -> bool:
     """Whether a row with a seed was measured on the photos of a table."""
-    return results.load(row.name, seed, results.folder_of(table.split)) is not None
+    return results.current(row, seed, results.folder_of(table.split, table.on)) is not None
 
 
 def command(row: Row, seed: int) -> str:

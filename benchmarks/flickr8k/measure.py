@@ -12,20 +12,17 @@ from benchmarks.flickr8k.facts import class_frequency, f1_by_bin, iou_curve, reg
 from benchmarks.flickr8k.results import Result, fingerprint
 from benchmarks.flickr8k.tables import CAPTIONS, CLASSES, PRIOR, Row, Table
 from benchmarks.flickr8k.work import Worker, model_name, recipe_of, trained_for, validations
+from deixis.answering.load import Deixis
 from deixis.captioning.model.captioner import Captioner
 from deixis.data.locations import find
 from deixis.data.open import open_dataset
 from deixis.errors import DeixisError
-from deixis.evaluation.evaluate import (
-    Evaluation,
-    EvaluationOptions,
-    attention_on_references,
-    caption_examples,
-    caption_items,
-)
-from deixis.evaluation.phrases import METRICS, phrase_cases
+from deixis.evaluation.attention import attention_on_references
+from deixis.evaluation.captions import caption_examples, caption_items
+from deixis.evaluation.setting import Evaluation, EvaluationOptions
 from deixis.grounding.base import AnswerOptions, WordGrounder
 from deixis.grounding.baselines import build_baseline
+from deixis.grounding.phrase_cases import phrase_cases
 from deixis.grounding.scan import Scan
 from deixis.metrics.bootstrap import MeanSample
 from deixis.metrics.captions.scores import score_captions
@@ -37,25 +34,29 @@ from deixis.metrics.grounding.phrases import ANY_BOX, PROTOCOLS, score_phrases
 from deixis.metrics.sections import attention_section, caption_section
 from deixis.models.names import load
 from deixis.text.vocabulary import Vocabulary
+from deixis.training.phrase_validation import METRICS
+from deixis.training.recipe import Recipe
 from deixis.training.run import Run
 
 
 def measure(worker: Worker, table: Table, row: Row, seed: int, path: Path) -> Result:
     """Measure a trained row as its table asks."""
-    return (measure_phrases if table.kind == "phrases" else measure_captions)(worker, row, seed, path, table.split)
+    if table.kind == "captions":
+        return measure_captions(worker, row, seed, path, table.split)
+    return measure_phrases(worker, row, seed, path, table.split, table.on)
 
 
-def measure_phrases(worker: Worker, row: Row, seed: int, path: Path, split: str) -> Result:
+def measure_phrases(worker: Worker, row: Row, seed: int, path: Path, split: str, on: str | None = None) -> Result:
     """Score a grounder on every annotated phrase of a split, bare and with the prior, under both protocols."""
     if row.baseline is not None:
-        examples, source = worker.photos(recipe_of(row, seed), split)
+        examples, source = worker.photos(recipe_of(row, seed), split, on)
         vocabulary = Vocabulary.build((caption for example in examples for caption in example.captions), 1)
         model: object = build_baseline(row.baseline, vocabulary, source.stores[0].class_names)
         steps, facts = 0, {}
     else:
         loaded = load(model_name(row, seed))
         model, vocabulary, steps = loaded.model, loaded.vocabulary, loaded.config.step
-        examples, source = worker.photos(loaded.config.recipe, split)
+        examples, source = worker.photos(Recipe.from_plain(loaded.config.recipe), split, on)
         run = Run(path)
         facts = {"validations": validations(run), **last_losses(run)} if run.exists else {}
     if not isinstance(model, WordGrounder):
@@ -120,15 +121,16 @@ def answer_as(model: WordGrounder, row: Row) -> None:
 
 def measure_captions(worker: Worker, row: Row, seed: int, path: Path, split: str) -> Result:
     """Score a captioner on a split: captions, grounding F1 over the 480 classes, attention on the references."""
-    loaded = load(str(path))
-    model, recipe = loaded.model, loaded.config.recipe
-    if not isinstance(model, Captioner):
+    model = Deixis.from_pretrained(path, extractor=False)
+    loaded = model.part
+    recipe = Recipe.from_plain(loaded.config.recipe)
+    if not isinstance(loaded.model, Captioner):
         raise DeixisError(f"{path} holds a {loaded.kind}, which captions nothing: it cannot be a row of this table")
     examples, source = worker.photos(recipe, split)
     options = EvaluationOptions(split=split, replicates=0)
     data = open_dataset(find(recipe.data.dataset, "data"), recipe.data.reader)
-    done = Evaluation(loaded, data, tuple(examples), source, options)
-    captions = caption_examples(done, model)
+    done = Evaluation(model, data, tuple(examples), source.stores[0], options)
+    captions = caption_examples(done)
     texts = {caption.image: caption.text for caption in captions}
     references = {example.id: [caption.text for caption in example.captions] for example in examples}
     scores = score_captions(texts, references, ("bleu", "cider"))
@@ -136,7 +138,7 @@ def measure_captions(worker: Worker, row: Row, seed: int, path: Path, split: str
     words = words_of_examples(examples, class_list=class_list)
     items = caption_items(captions, examples, words)
     grounding = score_grounding(items, photos=True)
-    looked = score_attention(attention_on_references(done, model, words))
+    looked = score_attention(attention_on_references(done, loaded, words))
     found = {**caption_section(scores, replicates=0, seed=0).samples, **grounding.samples}
     found |= attention_section(looked, photos=True, replicates=0, seed=0).samples
     samples = {name: found[name].to_json() for name in CAPTIONS}
@@ -154,7 +156,7 @@ def measure_captions(worker: Worker, row: Row, seed: int, path: Path, split: str
         overrides=row.overrides,
         split=split,
         photos=fingerprint([example.id for example in done.examples]),
-        regions=done.source.fingerprint,
+        regions=done.store.fingerprint,
         steps=loaded.config.step,
         seconds=trained_for(path),
         counts=(),

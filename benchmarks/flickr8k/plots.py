@@ -233,7 +233,7 @@ def _found(row: Row, folder: Path) -> list[Result]:
     """Return what there is of a row, with the seeds it has in any table."""
     rows = [other for table in TABLES.values() for other in table.rows if other.name == row.name]
     seeds = sorted({seed for other in rows for seed in other.seeds})
-    return [result for seed in seeds if (result := results.load(row.name, seed, folder)) is not None]
+    return [result for seed in seeds if (result := results.current(row, seed, folder)) is not None]
 
 
 def _title(table: str, name: str) -> str:

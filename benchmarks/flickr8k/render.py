@@ -45,13 +45,13 @@ def write(table: Table, root: Path = ROOT) -> None:
 
 def markdown(table: Table, folder: Path | None = None) -> str:
     """Return the whole table: figures of each row, then differences beside the paper's."""
-    folder = folder or results.folder_of(table.split)
+    folder = folder or results.folder_of(table.split, table.on)
     done = {row.name: found(row, folder) for row in table.rows}
     photos = {result.photos for many in done.values() for result in many}
     if len(photos) > 1:
         raise DeixisError(f"the results of table {table.name} are over different photos: measure them again")
     parts = [
-        f"`python -m benchmarks.flickr8k --table {table.name}`, {table.split}, "
+        f"`python -m benchmarks.flickr8k --table {table.name}`, {f'{table.on} ' if table.on else ''}{table.split}, "
         "mean ± standard deviation over seeds, per cent."
     ]
     variants = VARIANTS if table.kind == "phrases" else {"bare": ""}
@@ -63,7 +63,7 @@ def markdown(table: Table, folder: Path | None = None) -> str:
 
 def found(row: Row, folder: Path) -> list[Result]:
     """Return the results of a row that exist, by seed."""
-    return [result for seed in row.seeds if (result := results.load(row.name, seed, folder)) is not None]
+    return [result for seed in row.seeds if (result := results.current(row, seed, folder)) is not None]
 
 
 def _figures(table: Table, done: dict[str, list[Result]], variant: str) -> list[str]:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.flickr8k.rows import Row
 from deixis.errors import BadFileError
 from deixis.metrics.bootstrap import MeanSample, Sample, sample_from_json, value_of
 from deixis.models.files import write_text
@@ -57,9 +58,19 @@ def fingerprint(photos: Sequence[str]) -> str:
     return hashlib.sha256("\n".join(photos).encode()).hexdigest()[:12]
 
 
-def folder_of(split: str) -> Path:
-    """Return where the results over a split lie: those of val, which most are of, beside this file's folder."""
-    return FOLDER if split == "val" else FOLDER / split
+def folder_of(split: str, on: str | None = None) -> Path:
+    """Return where the results over a split of a dataset lie: Flickr8k's val, which most are of, has no subfolder."""
+    folder = FOLDER if on is None else FOLDER / Path(on).name
+    return folder if split == "val" else folder / split
+
+
+def current(row: Row, seed: int, folder: Path = FOLDER) -> Result | None:
+    """Return the result of a row as it is now; one that an earlier form of the row gave does not count."""
+    result = load(row.name, seed, folder)
+    if result is None or (result.recipe, tuple(result.overrides)) == (row.recipe, row.overrides):
+        return result
+    known = {part.replace("{seed}", str(seed)) for part in result.overrides}
+    return result if result.recipe == row.recipe and known == set(row.settings(seed)) else None
 
 
 def place(row: str, seed: int, folder: Path = FOLDER) -> Path:

@@ -19,6 +19,7 @@ from deixis.training.dataset import TrainingData, load_data, read_source
 from deixis.training.recipe import DataRecipe, Recipe, Source
 from deixis.training.recipe_files import find_recipe
 from deixis.training.run import Run
+from deixis.training.state import RunState
 from deixis.training.train import train
 from deixis.types import Example
 
@@ -65,11 +66,13 @@ class Worker:
             self._data = {key: load_data(recipe, 1)}  # one at a time: photos of two datasets need not fit in memory
         return self._data[key]
 
-    def photos(self, recipe: Recipe, split: str = "val") -> tuple[list[Example], RegionSource]:
+    def photos(self, recipe: Recipe, split: str = "val", on: str | None = None) -> tuple[list[Example], RegionSource]:
         """Return the photos of a split with parses, and their regions as the model was trained on."""
         data = recipe.data
         place = data.validation_from or Source(data.dataset, data.store, split, data.reader)
         place = replace(place, split=split)
+        if on is not None:
+            place = Source(on, place.store.replace("flickr8k", Path(on).name), split)
         key = repr((place, data.regions, data.whole_image, data.word_probs))
         if key not in self._val:
             store, examples = read_source(place, tagged=True)
@@ -89,7 +92,7 @@ def recipe_of(row: Row, seed: int) -> Recipe:
 
 def settings(row: Row, seed: int) -> list[str]:
     """Return the overrides of a row with a seed, as a user would type them."""
-    return [f"size={row.size}", *(part.replace("{seed}", str(seed)) for part in row.overrides), f"seed={seed}"]
+    return [f"size={row.size}", *row.settings(seed), f"seed={seed}"]
 
 
 def run_folder(row: Row, seed: int) -> Path:
@@ -113,12 +116,20 @@ def run_folders(row: Row, seed: int) -> list[Path]:
 
 
 def finished(path: Path) -> bool:
-    """Whether a run was trained to its end: the last epoch of its last stage was validated."""
+    """Whether a run was trained to its end: the last epoch of its last stage was validated, or is behind it."""
     run = Run(path)
-    if not run.exists or run.pointer("best") is None:
+    if not run.exists:
         return False
     recipe = run.recipe()
     end = recipe.stages[recipe.planned[-1]]
+    if recipe.data.validation is None:
+        last = run.pointer("last")
+        if last is None:
+            return False
+        at = RunState.load(last).position
+        return at.finished or (at.stage == recipe.planned[-1] and at.epoch >= end.epochs)
+    if run.pointer("best") is None:
+        return False
     return any(entry.get("stage") == end.name and entry.get("epoch") == end.epochs for entry in validations(run))
 
 

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from deixis.answering.load import Deixis, load
-    from deixis.models.hub import push_to_hub
+    from deixis.models.publish import push_to_hub
 
 __version__ = "0.2.0"
 __all__ = ["Deixis", "__version__", "load", "push_to_hub"]
 
-_HOMES = {"Deixis": "deixis.answering.load", "load": "deixis.answering.load", "push_to_hub": "deixis.models.hub"}
+_HOMES = {"Deixis": "deixis.answering.load", "load": "deixis.answering.load", "push_to_hub": "deixis.models.publish"}
 
 
 def __getattr__(name: str) -> object:

@@ -1,12 +1,13 @@
-"""What the rooms agree on: the protocols through which extractors, captioners, grounders and rewards meet."""
+"""What the rooms agree on: the protocols through which extractors and grounders meet, and what every model is."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, runtime_checkable
 
-from torch import Tensor
+from torch import Tensor, nn
 
+from deixis.errors import DeixisError
 from deixis.types import GroundedPhrases, Regions, Sentence
 
 if TYPE_CHECKING:
@@ -51,10 +52,24 @@ class Grounder(Protocol):
         """Find the boxes of the sentence's phrases (all of them, or those at the given indices)."""
         ...
 
+    def ground_all(self, regions: Regions, sentences: Sequence[Sentence]) -> list[GroundedPhrases]:
+        """Find the boxes of all phrases of several sentences about one image; here one sentence after the other."""
+        return [self.ground(regions, sentence) for sentence in sentences]
 
-class Reward(Protocol):
-    """Scores sampled captions for self-critical training, in one batched call."""
 
-    def __call__(self, captions: Sequence[Sequence[str]], image_ids: Sequence[str]) -> Tensor:
-        """Return one number per caption, (C,)."""
-        ...
+class Model(nn.Module):
+    """What a recipe trains. Abilities that not every model has stand here, with what it means to lack them."""
+
+    part: ClassVar[Literal["captioner", "grounder"]] = "grounder"
+    """Its place in a bundle."""
+
+    def start(self) -> None:
+        """Take over from others what a new model begins with; a loaded one carries it in its own weights."""
+
+    def adopt(self, weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """Return the weights of the model it starts from in its own form; here they are in it already."""
+        return dict(weights)
+
+    def as_grounder(self, vocabulary: Any) -> Grounder:
+        """Return the model as a grounder; ``vocabulary`` is a ``deixis.text.vocabulary.Vocabulary``."""
+        raise DeixisError(f"a {type(self).__name__} cannot find phrases: name a captioner or a grounder")

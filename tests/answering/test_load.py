@@ -144,7 +144,7 @@ def test_the_grounder_chooses_among_captions(model: Deixis, regions: list[Region
         assert {caption.text for caption in best} == {caption.text for caption in plain}
         spoken = [[word.text.lower() for word in caption.words] for caption in best]  # a text may be cut differently
         words = [[model.captioner.vocabulary.encode(said, end=True)] for said in spoken]
-        batch = pad_regions([one], max_regions=model.grounder.config.recipe.data.regions)
+        batch = pad_regions([one], max_regions=model.grounder.config.inputs.regions)
         scores = [float(heard.chooser.matches(torch.tensor([said]), batch)) for said in words]
         assert scores == sorted(scores, reverse=True), "with such a weight nobody else is asked"
         assert heard.caption(one, beam=4).text == best[0].text

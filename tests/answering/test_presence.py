@@ -10,11 +10,11 @@ import pytest
 
 from deixis.answering.check import check
 from deixis.answering.load import Deixis, load
-from deixis.answering.presence import Presence, fit_presence, match_words
 from deixis.errors import DeixisError
-from deixis.evaluation.calibrate_check import calibrate, check_section, judge_captions
-from deixis.evaluation.evaluate import EvaluationOptions
-from deixis.evaluation.measure import evaluate_bundle
+from deixis.evaluation.check import calibrate, check_section, judge_captions
+from deixis.evaluation.evaluate import evaluate
+from deixis.evaluation.setting import EvaluationOptions
+from deixis.grounding.presence import Presence, fit_presence, match_words
 
 PHOTOS = Path(__file__).parents[2] / "examples" / "photos"
 
@@ -65,10 +65,10 @@ def test_doubt_follows_the_threshold(model: Deixis) -> None:
 
 def test_measured_on_generated_captions(model: Deixis) -> None:
     fitted = Deixis(model.extractor, model.captioner, model.grounder, card=replace(model.card, presence=Presence(1, 0)))
-    work = evaluate_bundle(fitted, str(PHOTOS), EvaluationOptions(replicates=0))
-    section = check_section(fitted, work)
+    work = evaluate(fitted, str(PHOTOS), EvaluationOptions(replicates=0))
+    section = check_section(work)
     assert section is not None
-    words = judge_captions(fitted, work)
+    words = judge_captions(work)
     absent = ~words.present
     assert section.scores["absent"] == pytest.approx(absent.mean())
     flagged = np.array([1 / (1 + np.exp(-score)) for score in words.scores]) < 0.5

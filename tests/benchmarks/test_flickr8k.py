@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from benchmarks.flickr8k import __main__ as runner
 from benchmarks.flickr8k import render, results, work
@@ -16,6 +17,9 @@ from benchmarks.flickr8k.results import Result
 from benchmarks.flickr8k.tables import ROWS, TABLES, Row, Table
 from benchmarks.flickr8k.work import recipe_of
 from deixis.errors import BadFileError, DeixisError
+from deixis.training.recipe import Source
+from deixis.training.recipe_files import find_recipe
+from deixis.training.train import train
 
 PHOTOS = 40
 A = Row("a", "grounding/scan:scan", "first", paper={"any-box R@1": 20.0})
@@ -26,7 +30,8 @@ TABLE = Table("t", "A table", "phrases", (A, B, C), "a paper", ("any-box R@1",),
 
 def result(row: str, seed: int, hits: list[int]) -> Result:
     samples = {variant: {"any-box R@1": hits} for variant in ("bare", "prior")}
-    return Result(row, seed, "r", (), "val", "p", "lite", 10, 1.0, [10] * len(hits), samples)
+    recipe = next((known.recipe for known in (A, B, C) if known.name == row), "r")
+    return Result(row, seed, recipe, (), "val", "p", "lite", 10, 1.0, [10] * len(hits), samples)
 
 
 @pytest.fixture
@@ -51,7 +56,9 @@ def test_every_row_is_a_recipe_and_is_compared_with_a_row_of_its_table(table: Ta
         assert recipe.validation.kind == table.kind
 
 
-@pytest.mark.parametrize("name", ["scan", "infoground", "reir"])
+@pytest.mark.parametrize(
+    "name", ["scan", "infoground", "infoground-coco", "reir", "scan-whole", "infoground-whole", "reir-whole"]
+)
 def test_rows_of_a_table_have_the_same_budget_and_data(name: str) -> None:
     recipes = [recipe_of(row, 1) for row in TABLES[name].rows]
     assert len({(r.stages[-1].epochs, r.stages[-1].batch, r.stages[-1].optimizer, r.precision) for r in recipes}) == 1
@@ -133,17 +140,79 @@ def test_test_has_results_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert "90.0" not in text
 
 
+def test_a_result_of_another_form_of_its_row_does_not_count(tmp_path: Path) -> None:
+    row = replace(A, overrides=("start_from=base-s{seed}", "stages.0.epochs=9"))
+    for overrides, counts in (
+        (("start_from=base-s{seed}", "stages.0.epochs=9"), True),
+        (("start_from=base-s1", "stages.0.epochs=9"), True),  # as earlier results have it
+        (("start_from=base-s2", "stages.0.epochs=9"), False),
+        (("start_from=base-s{seed}",), False),
+    ):
+        results.save(replace(result("a", 1, [1]), overrides=overrides), tmp_path)
+        assert (results.current(row, 1, tmp_path) is not None) == counts
+    assert results.current(replace(row, recipe="other"), 1, tmp_path) is None
+
+
+@pytest.mark.parametrize("name", ["infoground", "reir", "scan"])
+def test_controls_have_the_same_rows_on_whole_things_only(name: str) -> None:
+    rows = {row.name: row for row in TABLES[name].rows}
+    for control in TABLES[f"{name}-whole"].rows:
+        row = rows[control.name.removesuffix("-whole")]
+        here, there = recipe_of(control, 1), recipe_of(row, 1)
+        assert here.differences(there) == ["data.store"]
+        assert here.data.store == f"{there.data.store}-whole"
+
+
+def test_claims_of_the_grounding_papers_have_three_seeds() -> None:
+    for name in ("infoground", "infoground-coco", "reir", "infoground-whole", "reir-whole"):
+        assert all(row.seeds == (1, 2, 3) for row in TABLES[name].rows if row.paper)
+
+
+def test_other_photos_have_a_store_named_alike(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Source] = []
+
+    def read(source: Source, tagged: bool) -> object:
+        asked.append(source)
+        raise DeixisError("enough")
+
+    monkeypatch.setattr(work, "read_source", read)
+    worker = work.Worker(None, Console())
+    for row in ("reir-full", "infoground-none"):
+        with pytest.raises(DeixisError, match="enough"):
+            worker.photos(recipe_of(ROWS[row], 1), "val", "train2017/refcoco")
+    assert [(source.dataset, source.store) for source in asked] == [
+        ("train2017/refcoco", "refcoco-dense"),
+        ("train2017/refcoco", "refcoco"),
+    ]
+    assert results.folder_of("val", "train2017/refcoco") == results.FOLDER / "refcoco"
+
+
+def test_a_run_without_validation_ends_with_its_last_epoch(tmp_path: Path) -> None:
+    (tmp_path / "train.tsv").write_text("".join(f"{at}\ta dog runs here\n" for at in range(6)))
+    options = ["size=cpu", f"data.dataset={tmp_path}", "data.min_count=1", "data.parse=false", "model.width=8"]
+    options += ["model.heads=2", "model.layers=1", "stages.guess.batch=6", "stages.guess.epochs=2", "save_every=1"]
+    file, _ = find_recipe("text/masked")
+    recipe = file.resolve(options)
+    assert not work.finished(tmp_path / "run")
+    train(replace(recipe, stages=(replace(recipe.stages[0], epochs=1),)), tmp_path / "short", tensorboard=False)
+    assert work.finished(tmp_path / "short")
+    (tmp_path / "short").rename(tmp_path / "run")
+    settings = (tmp_path / "run" / "recipe.yaml").read_text()
+    (tmp_path / "run" / "recipe.yaml").write_text(settings.replace("epochs: 1", "epochs: 2"))
+    assert not work.finished(tmp_path / "run")
+
+
 def test_an_ensemble_waits_for_all_of_its_runs_and_is_named_by_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    row = ROWS["ensemble"]
+    row = ROWS["ensemble-scan"]
     done = {"infoground-none-s2"}
     monkeypatch.setattr(work, "finished", lambda path: path.name in done)
     assert not work.ready(row, 2)
-    done.add("reir-baseline-s2")
+    done.add("scan-s2")
     assert work.ready(row, 2)
     assert not work.ready(row, 1)
     assert [Path(name).name for name in work.model_name(row, 2).split("+")] == [
         "infoground-none-s2",
-        "reir-baseline-s2",
+        "scan-s2",
     ]
 
 
@@ -151,7 +220,9 @@ def test_a_dry_run_prints_the_commands(monkeypatch: pytest.MonkeyPatch, capsys: 
     monkeypatch.setattr(results, "FOLDER", Path("/nonexistent"))
     monkeypatch.setattr(sys, "argv", ["flickr8k", "--table", "reir", "--rows", "reir-tsd", "--seeds", "2", "--dry-run"])
     assert runner.main() == 0
-    assert capsys.readouterr().out == "reir-tsd-s2: deixis train grounding/reir:tsd size=cpu seed=2\n"
+    assert capsys.readouterr().out == (
+        "reir-tsd-s2: deixis train grounding/reir:tsd size=cpu stages.match.epochs=20 model.start=1473 seed=2\n"
+    )
 
 
 def test_committed_results_are_small_and_over_the_same_photos() -> None:

@@ -19,18 +19,23 @@ from benchmarks.flickr8k.tables import ROWS, TABLES
 from deixis.metrics.grounding.error_types import FIVE_TYPES
 
 
+def recipe(row: str) -> tuple[str, tuple[str, ...]]:
+    """Return recipe and overrides of a row as it is now: results of another form do not count."""
+    return (ROWS[row].recipe, ROWS[row].overrides) if row in ROWS else ("r", ())
+
+
 def captions(row: str, seed: int = 1, f1: float = 0.1) -> Result:
     bins = [{"at least": low, "classes": 3, "words": 9, "F1_all": f1 / 2, "F1_loc": f1} for low in AT_LEAST]
     facts = {"by frequency": bins, "errors": dict.fromkeys(FIVE_TYPES, 0.2)}
     samples = {"bare": {name: [1, 0] for name in ("F1_all", "CIDEr")}}
-    return Result(row, seed, "r", (), "val", "p", "lite", 10, 1.0, [2, 2], samples, facts=facts)
+    return Result(row, seed, *recipe(row), "val", "p", "lite", 10, 1.0, [2, 2], samples, facts=facts)
 
 
 def phrases(row: str, seed: int = 1) -> Result:
     curves = {"bare": [0.4] * 9, "prior": [0.6] * 9, "best region": [0.9] * 9}
     logged = [{"step": at, "validation": {"R@1": 0.1 * at, "pointing": 0.2 * at, "bound": at}} for at in (1, 2)]
     facts = {"IoU": curves, "validations": logged}
-    return Result(row, seed, "r", (), "val", "p", "lite", 10, 1.0, [2], {}, facts=facts)
+    return Result(row, seed, *recipe(row), "val", "p", "lite", 10, 1.0, [2], {}, facts=facts)
 
 
 def words(path: Path) -> list[str]:
@@ -91,7 +96,7 @@ def test_points_of_the_sweep_have_a_plot_of_their_own(tmp_path: Path, monkeypatc
     rows = [row for row in table.rows if not row.name.startswith(plots.SWEEP)]
     extra = replace(distilled, name="lambda-0.7", title="one of many", overrides=(*distilled.overrides, override))
     monkeypatch.setitem(TABLES, "captioning", replace(table, rows=(*rows, extra)))
-    results.save(captions("lambda-0.7"), tmp_path)
+    results.save(replace(captions("lambda-0.7"), recipe=extra.recipe, overrides=extra.overrides), tmp_path)
     assert not plots.draw_sweep(tmp_path / "sweep.svg", tmp_path)  # one point is no sweep
     results.save(captions("continued"), tmp_path)
     assert plots.draw_sweep(tmp_path / "sweep.svg", tmp_path)

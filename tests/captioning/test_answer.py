@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
+from deixis.answering.reground import reground
 from deixis.captioning import (
     AttentionConfig,
     Captioner,
@@ -13,10 +14,10 @@ from deixis.captioning import (
     Strategy,
     bad_endings,
     fluent_search,
-    reground,
 )
 from deixis.captioning.answer import grounded_captions, point, sentence_text
 from deixis.data.batch import RegionBatch
+from deixis.interfaces import Grounder
 from deixis.text.vocabulary import END, Vocabulary
 from deixis.types import GroundedCaption, GroundedPhrase, GroundedPhrases, Regions, Sentence
 
@@ -133,7 +134,7 @@ def test_bad_endings_are_function_words(vocabulary: Vocabulary) -> None:
     assert not words & {"man", "runs", "red"}
 
 
-class _LastRegion:
+class _LastRegion(Grounder):
     """Finds the last region for dogs and nothing for men."""
 
     def attention(self, batch: object) -> Tensor:

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 import torch
 
-from deixis.captioning.model.config import InputSizes
 from deixis.data.collate import RegionSource
 from deixis.data.open import open_dataset
+from deixis.data.sizes import InputSizes
 from deixis.errors import BadFileError, DeixisError
-from deixis.evaluation.phrases import phrase_cases
 from deixis.grounding.infoground import InfoGround, InfoGroundConfig
+from deixis.grounding.phrase_cases import phrase_cases
 from deixis.home import cache_home
 from deixis.metrics.grounding.phrases import ANY_BOX, score_phrases
 from deixis.regions.store.reader import RegionStore
@@ -99,13 +99,15 @@ def test_infoground_trains_and_is_measured(photos: Path, grid_store: Path, tmp_p
     points = points_of_run(tmp_path / "run")
     assert len(points) == 2
 
-    from deixis.evaluation.evaluate import EvaluationOptions, evaluate
-    from deixis.models.names import load
+    from deixis.answering.load import Deixis
+    from deixis.evaluation.evaluate import evaluate
+    from deixis.evaluation.setting import EvaluationOptions
 
-    loaded = load(str(tmp_path / "run"))
-    assert isinstance(loaded.grounder(), InfoGround)
+    model = Deixis.from_pretrained(tmp_path / "run", extractor=False)
+    assert model.grounder is not None
+    assert isinstance(model.grounder.grounder(), InfoGround)
     options = EvaluationOptions("val", store=str(grid_store), limit=12, replicates=20)
-    report = evaluate(loaded, str(photos), options).report()
+    report = evaluate(model, str(photos), options).report()
     assert [section.protocol.split()[0] for section in report.sections] == ["any-box", "merged-box", "attention"]
 
 
@@ -134,11 +136,12 @@ def test_a_matcher_is_chosen_and_measured_by_attention_accuracy(photos: Path, gr
     path.write_text(SCAN.format(photos=photos, store=grid_store, classes=classes))
     chosen = train(load_recipe(path), tmp_path / "run", tensorboard=False).mean["attention_accuracy"]
 
-    from deixis.evaluation.evaluate import EvaluationOptions, evaluate
-    from deixis.models.names import load
+    from deixis.answering.load import Deixis
+    from deixis.evaluation.evaluate import evaluate
+    from deixis.evaluation.setting import EvaluationOptions
 
     options = EvaluationOptions("val", store=str(grid_store), classes=classes, limit=24, replicates=0)
-    report = evaluate(load(str(tmp_path / "run")), str(photos), options).report()
+    report = evaluate(Deixis.from_pretrained(tmp_path / "run", extractor=False), str(photos), options).report()
     section = report.sections[-1]
     assert section.protocol.startswith("attention accuracy on ground-truth sentences")
     (table,) = section.breakdowns
@@ -179,8 +182,8 @@ def test_every_row_of_the_tables_resolves(name: str, size: str) -> None:
 def test_validation_needs_boxes(photos: Path, grid_store: Path) -> None:
     from dataclasses import replace
 
-    from deixis.evaluation.phrases import PhraseValidation
     from deixis.training.dataset import load_data
+    from deixis.training.phrase_validation import PhraseValidation
     from deixis.training.recipe import DataRecipe, ValidationRecipe
 
     recipe = DataRecipe(str(photos), str(grid_store), limit=4, parse=False, min_count=1)

@@ -10,8 +10,8 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from deixis.captioning.model.config import InputSizes
 from deixis.data.batch import Batch, PhraseBatch, RegionBatch, RelationBatch, WordKind
+from deixis.data.sizes import InputSizes
 from deixis.grounding.label_prior import LabelPriorConfig
 from deixis.grounding.reir.model import Reir, ReirConfig
 from deixis.text.relations import RelationVocabulary

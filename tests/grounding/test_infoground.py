@@ -9,9 +9,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from deixis.captioning.model.config import InputSizes
 from deixis.data.batch import Batch, RegionBatch, WordKind
 from deixis.data.collate import EncodedCaption, EncodedExample
+from deixis.data.sizes import InputSizes
 from deixis.grounding.base import real_words
 from deixis.grounding.infoground import InfoGround, InfoGroundConfig, MaskedMlp
 from deixis.objectives import info_nce

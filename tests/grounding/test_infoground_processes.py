@@ -12,8 +12,8 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from deixis.captioning.model.config import InputSizes
 from deixis.data.batch import Batch, RegionBatch, WordKind
+from deixis.data.sizes import InputSizes
 from deixis.grounding.infoground import InfoGround, InfoGroundConfig
 from deixis.objectives.base import Context
 from deixis.objectives.info_nce import ImageContrast

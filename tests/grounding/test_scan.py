@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from deixis.captioning.model.config import InputSizes
 from deixis.data.batch import Batch, PhraseBatch, RegionBatch, WordKind
+from deixis.data.sizes import InputSizes
 from deixis.errors import DeixisError
 from deixis.grounding.base import AnswerOptions
 from deixis.grounding.scan import Scan, ScanConfig

@@ -197,14 +197,13 @@ def test_the_biased_detector_stays_as_its_stage_left_it(tiny: list[str], classes
 
 def test_a_step_measures_where_cyclical_looks(small_data: LoadData) -> None:
     """The hits of the localizer by hand: the most attended region against the boxes of the word."""
-    from deixis.captioning import Captioner, CaptionerConfig
+    from deixis.captioning import Captioner, CaptionerConfig, InputSizes
     from deixis.geometry import iou
     from deixis.objectives import Cyclical
-    from deixis.training.stage import input_sizes
 
     data = small_data(True)
     torch.manual_seed(3)
-    model = Captioner(CaptionerConfig(width=16), input_sizes(data.store, data.vocabulary)).eval()
+    model = Captioner(CaptionerConfig(width=16), InputSizes.of_store(data.store, data.vocabulary)).eval()
     objective = Cyclical(model)
     batch = data.train.batch(range(2))
     hits = objective.hits(Context(model, batch))["localizer_accuracy"]

@@ -181,7 +181,7 @@ def negatives(*arguments: object) -> int:
 
 def test_the_command_shows_kept_and_rejected(masked_run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     sentence = "A dog barks in a street."
-    options = ["--model", masked_run, "--candidates", 3, "--keep", 2]
+    options = ["--model", masked_run, "--candidates", 3, "--keep", 2, "--allow-said"]
     assert negatives(sentence, *options, "--json") == 0
     answer = json.loads(capsys.readouterr().out)
     assert answer["model"].startswith("masked-")

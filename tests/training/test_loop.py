@@ -14,6 +14,7 @@ from torch import Tensor
 
 from deixis.errors import BadFileError, BadRecipeError, DeixisError
 from deixis.models import registry
+from deixis.models.build import load_model
 from deixis.models.checkpoint import load_config, load_weights
 from deixis.objectives.base import Context, Objective
 from deixis.regions.store.reader import RegionStore
@@ -21,7 +22,6 @@ from deixis.regions.store.writer import write_store
 from deixis.training.loop import StoppedError
 from deixis.training.recipe import Recipe
 from deixis.training.run import Run
-from deixis.training.stage import load_model
 from deixis.training.train import train
 from deixis.training.watch import Watch
 

@@ -16,17 +16,16 @@ from deixis.data import region_cache as kept_regions
 from deixis.data.open import open_dataset
 from deixis.data.sentences import plain_sentence
 from deixis.errors import BadRecipeError, DeixisError
-from deixis.evaluation import retrieval_validation
-from deixis.evaluation.calibrate_boxes import Judged, fit_calibration, with_noun_phrases
-from deixis.evaluation.evaluate import choose_split
-from deixis.evaluation.retrieval_validation import RetrievalValidation
+from deixis.evaluation.calibration import Judged, fit_calibration, with_noun_phrases
+from deixis.evaluation.setting import choose_split
 from deixis.grounding.calibration import Calibration, Logistic
 from deixis.models.names import SHIPPED, load
 from deixis.regions.extraction.tasks import Settings
 from deixis.text.vocabulary import Entry, Vocabulary
-from deixis.training import dataset
+from deixis.training import dataset, retrieval_validation
 from deixis.training.recipe import Recipe, Source, ValidationRecipe
 from deixis.training.recipe_files import load_recipe
+from deixis.training.retrieval_validation import RetrievalValidation
 from deixis.training.run import Run
 from deixis.training.start import starting_regions, starting_words, with_new_words
 from deixis.training.train import train

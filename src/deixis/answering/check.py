@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from deixis.answering.presence import Presence, match_words
+from deixis.grounding.presence import Presence, match_words
 from deixis.interfaces import Grounder
 from deixis.text.rules.chunker import chunk
 from deixis.text.vocabulary import Vocabulary

@@ -22,7 +22,6 @@ from deixis.answering.shots import find_cuts
 from deixis.answering.tracks import Candidates, follow
 from deixis.captioning.answer import point, priors, sentence_text
 from deixis.captioning.model.captioner import Captioner
-from deixis.captioning.model.distributed_attention import DistributedAttention
 from deixis.captioning.search.fluent import fluent_search
 from deixis.captioning.search.strategy import Strategy
 from deixis.data.batch import RegionBatch
@@ -158,7 +157,7 @@ def caption_frames(
 
 def learned_from_clips(loaded: LoadedModel) -> bool:
     """Whether a captioner's training examples had several frames."""
-    encoder = loaded.config.recipe.model.options.get("encoder", {})
+    encoder = loaded.config.model.options.get("encoder", {})
     frames = loaded.config.extractor.get("frames", 1)
     return int(frames) > 1 or (isinstance(encoder, Mapping) and encoder.get("map") == "frames")
 
@@ -209,7 +208,7 @@ def _say(model: Deixis, frames: Sequence[Regions], options: ClipOptions) -> tupl
     assert isinstance(loaded.model, Captioner)
     reading = options.reading or ("together" if learned_from_clips(loaded) else "apart")
     seen = [join_frames(frames)] if reading == "together" else list(frames)
-    data = loaded.config.recipe.data
+    data = loaded.config.inputs
     batch = pad_regions(seen, max_regions=data.regions, whole=data.whole_image).to(model.device)
     with torch.inference_mode():
         words, score, attention = agreed_sentence(loaded.model, batch, fluent_search(loaded.vocabulary, options.beam))
@@ -249,7 +248,7 @@ def _looked(looks: _Looks, word: int, model: Deixis) -> Candidates:
     weights, boxes = looks.weights[:, word], looks.boxes
     everyone, here = torch.ones(len(weights), dtype=torch.bool), torch.ones(len(boxes), dtype=torch.bool)
     captioner = model.captioner.model
-    branches = isinstance(captioner, Captioner) and isinstance(captioner.decoder.attention, DistributedAttention)
+    branches = isinstance(captioner, Captioner) and captioner.branches
     where = point(weights, everyone, boxes, here, torch.zeros_like(here).long(), model.card.pointing, branches=branches)
     mean = weights.mean(0)  # (n,)
     order = mean.argsort(descending=True, stable=True)[:CANDIDATES]

@@ -90,13 +90,8 @@ class FindsPhrases(ABC):
     ) -> list[GroundedPhrases]:
         """Find the phrases of sentences that are parsed already (``deixis.text.rules.chunker``), in few passes."""
         seen = self._judged(self._seen([image])[0])
-        together = getattr(self._judge, "ground_all", None)
         with torch.inference_mode():
-            answers: Sequence[GroundedPhrases] = (
-                [self._judge.ground(seen, sentence) for sentence in sentences]
-                if together is None
-                else together(seen, sentences)
-            )
+            answers = self._judge.ground_all(seen, sentences)
         named = name or photo_name(image)
         return [
             GroundedPhrases(

@@ -6,24 +6,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Self
+from typing import TYPE_CHECKING, Self, Unpack
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from deixis.answering.asking import Asking, How
 from deixis.answering.check import check as check_caption
 from deixis.answering.choosing import Chooser
 from deixis.answering.finding import FindsPhrases
 from deixis.answering.photos import Photo, Seen, kept_photo, photo_names, read_photo
-from deixis.captioning.answer import Pointing, grounded_captions, reground
+from deixis.answering.reground import reground
+from deixis.captioning.answer import grounded_captions
 from deixis.captioning.model.captioner import Captioner
-from deixis.captioning.model.distributed_attention import DistributedAttention
-from deixis.captioning.search.fluent import fluent_search
-from deixis.captioning.search.strategy import Generated, Strategy
+from deixis.captioning.search.strategy import Generated
 from deixis.data.batch import RegionBatch
 from deixis.data.pad import pad_regions
-from deixis.defaults import BEAM
 from deixis.errors import DeixisError
 from deixis.interfaces import Extractor, Grounder
 from deixis.models.bundle import Bundle, Card, Method, find_bundle, join
@@ -60,7 +59,7 @@ class Deixis(FindsPhrases):
 
     def __init__(
         self,
-        extractor: Extractor,
+        extractor: Extractor | None,
         captioner: LoadedModel | None = None,
         grounder: LoadedModel | None = None,
         *,
@@ -71,12 +70,13 @@ class Deixis(FindsPhrases):
         parts = [part for part in (captioner, grounder) if part is not None]
         if not parts:
             raise DeixisError("a model needs a captioner or a grounder")
-        for part in parts:
-            part.config.require(extractor.fingerprint, f"the extractor of {name or part.name}")
+        for part in parts if extractor is not None else parts[1:]:
+            fingerprint = extractor.fingerprint if extractor is not None else parts[0].config.fingerprint
+            part.config.require(fingerprint, f"the extractor of {name or part.name}")
         self.name = name or parts[0].name
         self.card = card or Card()
         self.device = device
-        self.extractor = extractor
+        self._extractor = extractor
         self._captioner, self._grounder = captioner, grounder
         self._judge: Grounder = parts[-1].grounder()
         self._extractor_settings = parts[0].config.extractor
@@ -88,23 +88,42 @@ class Deixis(FindsPhrases):
 
     @classmethod
     def from_pretrained(
-        cls, name: str | Path = "lite", *, grounder: str | Path | None = None, device: str = "cpu"
+        cls,
+        name: str | Path = "lite",
+        *,
+        grounder: str | Path | None = None,
+        device: str = "cpu",
+        extractor: bool = True,
     ) -> Self:
         """Load a model by name: a run, checkpoint or bundle folder, a name on the Hugging Face hub, or ``lite``."""
-        return cls.from_bundle(
-            join(find_bundle(name), None if grounder is None else find_bundle(grounder)), device=device
-        )
+        bundle = join(find_bundle(name), None if grounder is None else find_bundle(grounder))
+        return cls.from_bundle(bundle, device=device, extractor=extractor)
 
     @classmethod
-    def from_bundle(cls, bundle: Bundle, *, device: str = "cpu") -> Self:
-        """Load the parts of a bundle that was found already."""
+    def from_bundle(cls, bundle: Bundle, *, device: str = "cpu", extractor: bool = True) -> Self:
+        """Load the parts of a bundle that was found already, the ``extractor`` now or when it is first needed."""
         _require_device(device)
         captioner, finder = _loaded(bundle, bundle.captioner, device), _loaded(bundle, bundle.grounder, device)
         part = captioner or finder
         assert part is not None  # a bundle has at least one part
         if captioner is not None and not isinstance(captioner.model, Captioner):
             raise DeixisError(f"{bundle.captioner} is a {captioner.kind}, not a captioner")
-        return cls(part.extractor(device), captioner, finder, name=bundle.name, card=bundle.card, device=device)
+        sees = part.extractor(device) if extractor else None
+        return cls(sees, captioner, finder, name=bundle.name, card=bundle.card, device=device)
+
+    @property
+    def extractor(self) -> Extractor:
+        """What finds the regions of photos."""
+        if self._extractor is None:
+            self._extractor = self.part.extractor(self.device)
+        return self._extractor
+
+    @property
+    def part(self) -> LoadedModel:
+        """The captioner, or the grounder of a model that has no captioner."""
+        part = self._captioner or self._grounder
+        assert part is not None
+        return part
 
     @property
     def captioner(self) -> LoadedModel:
@@ -149,72 +168,74 @@ class Deixis(FindsPhrases):
     def caption(
         self,
         image: Seen,
+        asking: Asking | None = None,
         *,
-        beam: int = BEAM,
-        check: bool = False,
         name: str | None = None,
-        method: Method | None = None,
+        **how: Unpack[How],
     ) -> GroundedCaption:
-        """Caption one photo; boxes are in its pixels as it is shown."""
-        names = None if name is None else [name]
-        return self.captions([image], beam=beam, check=check, names=names, method=method)[0]
+        """Caption one photo; boxes are in its pixels as it is shown. :class:`Asking` says what may be asked for."""
+        return self.captions([image], asking, names=None if name is None else [name], **how)[0]
 
     def captions(
         self,
         images: Sequence[Seen],
+        asking: Asking | None = None,
         *,
-        beam: int = BEAM,
-        check: bool = False,
         names: Sequence[str] | None = None,
-        method: Method | None = None,
+        **how: Unpack[How],
     ) -> list[GroundedCaption]:
-        """Caption photos in one pass. ``check`` asks the grounder whether each thing is really there."""
+        """Caption photos, or the regions of photos, in one pass."""
+        asking = Asking.of(asking, **how)
         if not images:
             return []
         seen = self._seen(images)
-        generated, batch = self._generate(seen, photo_names(images, names), beam)
-        answers = self._answers(generated, batch)
-        found = [self._pointed(answer, one, method, check) for answer, one in zip(answers, seen, strict=True)]
+        generated, batch = self._generate(seen, photo_names(images, names), asking)
+        answers = self._answers(generated, batch, asking)
+        found = [self._pointed(answer, one, asking) for answer, one in zip(answers, seen, strict=True)]
         return found if names else [replace(a, photo=kept_photo(image)) for a, image in zip(found, images, strict=True)]
 
     def alternatives(
         self,
         image: Seen,
+        asking: Asking | None = None,
         *,
-        beam: int = BEAM,
         name: str | None = None,
-        check: bool = False,
-        method: Method | None = None,
+        **how: Unpack[How],
     ) -> list[GroundedCaption]:
         """Return the captions that were left at the end of a beam search, best first."""
+        asking = Asking.of(asking, **how)
         seen = self._seen([image])
-        generated, batch = self._generate(seen, photo_names([image], None if name is None else [name]), beam)
+        generated, batch = self._generate(seen, photo_names([image], None if name is None else [name]), asking)
         ranks = range(generated.words.shape[1])
-        found = [self._pointed(self._answers(generated, batch, rank)[0], seen[0], method, check) for rank in ranks]
+        found = [self._pointed(self._answers(generated, batch, asking, rank)[0], seen[0], asking) for rank in ranks]
         return list({caption.text: caption for caption in reversed(found) if caption.text}.values())[::-1] or found[:1]
 
     def look(
         self,
         image: Seen,
+        asking: Asking | None = None,
         *,
-        beam: int = BEAM,
-        check: bool = False,
         name: str | None = None,
-        method: Method | None = None,
+        **how: Unpack[How],
     ) -> Look:
         """Caption a photo and tell where each word looked, for pictures of attention."""
+        asking = Asking.of(asking, **how)
         seen = self._seen([image])
-        generated, batch = self._generate(seen, photo_names([image], None if name is None else [name]), beam)
-        caption = self._pointed(self._answers(generated, batch)[0], seen[0], method, check)
+        generated, batch = self._generate(seen, photo_names([image], None if name is None else [name]), asking)
+        caption = self._pointed(self._answers(generated, batch, asking)[0], seen[0], asking)
         weights, voted = generated.attention[:, 0, 0], generated.voted[:, 0, 0].unsqueeze(-1)  # (K, T, N), (K, T, 1)
         mean = (weights * voted).sum(0) / voted.sum(0).clamp(min=1)
         attention = mean[: len(caption.words)].float().cpu().numpy()
-        data = self.captioner.config.recipe.data
+        data = self.captioner.config.inputs
         return Look(caption, seen[0].top(data.regions, whole=data.whole_image), attention)
 
     def checked(self, caption: GroundedCaption, image: Seen) -> GroundedCaption:
         """Ask the grounder whether each thing that a caption names is on a photo; boxes stay as they are."""
-        return self._pointed(caption, self._seen([image])[0], "attention", check=True)
+        return self._pointed(caption, self._seen([image])[0], Asking(method="attention", check=True))
+
+    def repointed(self, caption: GroundedCaption, image: Seen) -> GroundedCaption:
+        """Let the grounder say where the words of a caption point, in place of where the captioner looked."""
+        return self._pointed(caption, self._seen([image])[0], Asking(method="grounder"))
 
     def search(
         self, folder: str | Path, query: str, *, top: int = 20, index: str | Path | None = None, update: bool = True
@@ -266,58 +287,52 @@ class Deixis(FindsPhrases):
         found = iter(self.regions(photos) if photos else ())
         seen = [image if isinstance(image, Regions) else next(found) for image in images]
         for one in seen:
-            if one.fingerprint != self.extractor.fingerprint:
-                self._require(one)
+            self.part.config.require(one.fingerprint, "what you gave")
         return seen
 
-    def _require(self, regions: Regions) -> None:
-        part = self._captioner or self._grounder
-        assert part is not None
-        part.config.require(regions.fingerprint, "what you gave")
-
-    def _generate(self, seen: Sequence[Regions], names: Sequence[str], beam: int) -> tuple[Generated, RegionBatch]:
+    def _generate(self, seen: Sequence[Regions], names: Sequence[str], asking: Asking) -> tuple[Generated, RegionBatch]:
         loaded = self.captioner
         assert isinstance(loaded.model, Captioner)
-        if beam < 1:
-            raise DeixisError(f"beam should be at least 1, got {beam}")
-        kind: Literal["greedy", "beam"] = "greedy" if beam == 1 else "beam"
-        strategy = replace(self._fluent, kind=kind, width=beam)
-        data, judge = loaded.config.recipe.data, self._judge_part.config.recipe.data
+        strategy = asking.search(loaded.vocabulary, chosen=self.chooser is not None)
+        data, judge = loaded.config.inputs, self._judge_part.config.inputs
         batch = pad_regions(seen, names, max_regions=data.regions, whole=data.whole_image).to(self.device)
         generated = loaded.model.generate(batch, strategy)
         chooser = self.chooser
-        if chooser is not None and beam > 1:
+        if chooser is not None and asking.beam > 1:
             looked = pad_regions(seen, names, max_regions=judge.regions, whole=judge.whole_image)
             generated = chooser(generated, looked.to(self.device))
         return generated, batch
 
-    def _answers(self, generated: Generated, batch: RegionBatch, rank: int = 0) -> list[GroundedCaption]:
+    def _answers(
+        self, generated: Generated, batch: RegionBatch, asking: Asking, rank: int = 0
+    ) -> list[GroundedCaption]:
         loaded = self.captioner
         assert isinstance(loaded.model, Captioner)
-        branches = isinstance(loaded.model.decoder.attention, DistributedAttention)
-        pointing: Pointing = self.card.pointing
+        pointing = asking.pointing or self.card.pointing
+        branches = loaded.model.branches
         found = grounded_captions(generated, batch, loaded.vocabulary, pointing, branches=branches, rank=rank)
         return [replace(answer, model=self.name) for answer in found]
 
-    def _pointed(
-        self, caption: GroundedCaption, regions: Regions, method: Method | None, check: bool
-    ) -> GroundedCaption:
-        method = method or (self.card.method if self.card.method in self.methods else "attention")
-        self.require_method(method)
-        if check:
+    def method_of(self, asking: Asking) -> Method:
+        """Return where words point: as asked, else as the card says where the model can."""
+        self.require_method(asking.method)
+        return asking.method or (self.card.method if self.card.method in self.methods else "attention")
+
+    def _pointed(self, caption: GroundedCaption, regions: Regions, asking: Asking) -> GroundedCaption:
+        method = self.method_of(asking)
+        if asking.check:
             self.require_grounder()
-        if method == "attention" and not check:
+        if method == "attention" and not asking.check:
             return caption
         regions = self._judged(regions)
         if method == "grounder":
             caption = reground(caption, regions, self._judge, self.words)
-        if check:
-            caption = check_caption(caption, regions, self._judge, self.words, self.card.presence)
+        if asking.check:
+            presence = self.card.presence
+            if presence is not None and asking.threshold is not None:
+                presence = replace(presence, threshold=asking.threshold)
+            caption = check_caption(caption, regions, self._judge, self.words, presence)
         return caption
-
-    @cached_property
-    def _fluent(self) -> Strategy:
-        return fluent_search(self.captioner.vocabulary, BEAM, chosen=self.chooser is not None)
 
     @cached_property
     def chooser(self) -> Chooser | None:
@@ -339,7 +354,7 @@ class Deixis(FindsPhrases):
 
     def _judged(self, regions: Regions) -> Regions:
         """Return the regions that phrases are looked for in."""
-        data = self._judge_part.config.recipe.data
+        data = self._judge_part.config.inputs
         return regions.top(data.regions, whole=data.whole_image)
 
 

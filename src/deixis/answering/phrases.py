@@ -48,6 +48,13 @@ def phrases_of_sentence(sentence: str, vocabulary: Vocabulary, phrases: Sequence
     return chunk(Sentence(sentence, tokens, tuple(found)), vocabulary)
 
 
+def as_asked(sentence: Sentence, vocabulary: Vocabulary) -> Sentence:
+    """Return a sentence with annotated phrases as it would be read from what people type: same tags, same heads."""
+    bare = tuple(replace(token, tag=None, lemma=None) for token in sentence.tokens)
+    phrases = tuple(replace(phrase, head=None) for phrase in sentence.phrases)
+    return chunk(Sentence(sentence.text, bare, phrases), vocabulary)
+
+
 def doubtful_where_unknown(
     answer: GroundedPhrase, sentence: Sentence, phrase: Phrase, words: Vocabulary
 ) -> GroundedPhrase:

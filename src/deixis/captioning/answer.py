@@ -8,7 +8,7 @@ looks, and priors that need no training, is chosen by :class:`Pointing`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 import torch
@@ -17,11 +17,9 @@ from torch import Tensor
 from deixis.captioning.search.strategy import Generated
 from deixis.data.batch import RegionBatch
 from deixis.geometry import iou, union_box
-from deixis.interfaces import Grounder
-from deixis.text.rules.chunker import chunk
 from deixis.text.tokens import detokenise
 from deixis.text.vocabulary import Vocabulary
-from deixis.types import Box, GroundedCaption, GroundedPhrase, GroundedWord, Regions
+from deixis.types import Box, GroundedCaption, GroundedWord
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,30 +130,6 @@ def sentence_text(words: Sequence[str]) -> tuple[str, list[tuple[int, int]]]:
         return "", []
     first = text[0].upper()
     return (first if len(first) == 1 else text[0]) + text[1:] + ".", spans
-
-
-def reground(caption: GroundedCaption, regions: Regions, grounder: Grounder, vocabulary: Vocabulary) -> GroundedCaption:
-    """Replace the boxes of a caption's words by those that a separate grounder finds for its noun phrases.
-
-    A word that no phrase covers keeps its boxes. A phrase the grounder does not find makes its words untrusted.
-    """
-    sentence = chunk(caption.text, vocabulary)
-    answers = grounder.ground(regions, sentence).phrases
-    words = [_regrounded(word, answers) if word.groundable else word for word in caption.words]
-    return replace(caption, words=tuple(words))
-
-
-def _regrounded(word: GroundedWord, phrases: Sequence[GroundedPhrase]) -> GroundedWord:
-    for phrase in phrases:
-        if phrase.start is not None and phrase.end is not None and phrase.start <= word.start < phrase.end:
-            return replace(
-                word,
-                boxes=phrase.boxes,
-                frames=phrase.frames,
-                score=phrase.score,
-                trusted=word.trusted and phrase.found,
-            )
-    return word
 
 
 def _box(row: Tensor) -> Box:

@@ -14,13 +14,14 @@ from deixis.data.batch import Batch, PhraseBatch, WordKind
 from deixis.data.collate import CaptionEncoder, EncodedExample, collate
 from deixis.data.pad import pad_regions
 from deixis.errors import DeixisError
+from deixis.interfaces import Grounder
 from deixis.text.vocabulary import Vocabulary
 from deixis.types import GroundedPhrase, GroundedPhrases, Regions, Sentence
 
 LONGEST_SENTENCE = 60
 
 
-class CaptionerGrounder:
+class CaptionerGrounder(Grounder):
     """A :class:`deixis.interfaces.Grounder` made of a captioner run with teacher forcing.
 
     ``match`` is the mean log-probability of the words. A phrase points where its nouns do (all its words, if it has

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 if TYPE_CHECKING:
-    from deixis.answering.presence import Presence
+    from deixis.grounding.presence import Presence
     from deixis.models.bundle import Bundle
 
 
@@ -43,13 +43,11 @@ def bundle(
     from dataclasses import replace
 
     from deixis.answering.load import Deixis
-    from deixis.defaults import BEAM
     from deixis.errors import DeixisError, TooFewError
-    from deixis.evaluation.calibrate_check import calibrate as fit
-    from deixis.evaluation.evaluate import EvaluationOptions
-    from deixis.evaluation.measure import answering_strategy
+    from deixis.evaluation.check import calibrate as fit
+    from deixis.evaluation.setting import EvaluationOptions
     from deixis.models.bundle import find_bundle, join, write_bundle
-    from deixis.models.hub import push_to_hub
+    from deixis.models.publish import push_to_hub
 
     if output is None and push is None:
         raise DeixisError("say where the bundle goes: -o FOLDER, or --push OWNER/NAME")
@@ -65,10 +63,9 @@ def bundle(
     model = Deixis.from_bundle(found)  # parts that do not fit each other are refused before anything is written
     done: dict[str, Any] = {}
     if calibrate is not None:
-        options = EvaluationOptions(split=split, store=store, strategy=answering_strategy(model, BEAM))
         presence: Presence | None
         try:
-            presence, done["check"] = fit(model, calibrate, options)
+            presence, done["check"] = fit(model, calibrate, EvaluationOptions(split=split, store=store))
         except TooFewError as error:
             presence, done["warning"] = _taken_over(found, str(error))
             typer.echo(f"deixis: warning: {done['warning']}", err=True)
@@ -92,7 +89,7 @@ def bundle(
 
 def _taken_over(found: Bundle, why: str) -> tuple[Presence | None, str]:
     """Return the fit that stands in for one that could not be made, and what to tell the user."""
-    from deixis.evaluation.calibrate_check import presence_of_start
+    from deixis.evaluation.check import presence_of_start
 
     if found.card.presence is not None:
         return found.card.presence, f"{why}; the fit that {found.name} has is kept"

@@ -26,17 +26,16 @@ def calibrate(
     The figures shown are cross-fitted: each photo is judged by curves fitted on others. Photos with captions alone tell
     whether a phrase is there; that a box is right is then judged as by the model the grounder started from.
     """
-    from deixis.evaluation.calibrate_boxes import calibrate as fit
-    from deixis.evaluation.evaluate import EvaluationOptions, prepare
-    from deixis.models.names import load
+    from deixis.cli.options import loaded
+    from deixis.evaluation.calibration import calibrate as fit
+    from deixis.evaluation.setting import EvaluationOptions, prepare
 
-    work = prepare(
-        load(model, device=device, part="grounder"), data, EvaluationOptions(split=split, store=store, device=device)
-    )
+    work = prepare(loaded(model, None, device, extractor=store is None), data, EvaluationOptions(split, store))
     made = fit(work, keep)
+    folder = work.model.grounder.folder if work.model.grounder is not None else work.model.part.folder
     if as_json:
-        typer.echo(json.dumps({"folder": str(work.loaded.folder), "threshold": made.threshold, **made.facts}))
+        typer.echo(json.dumps({"folder": str(folder), "threshold": made.threshold, **made.facts}))
         return
     for name, value in made.facts.items():
         typer.echo(f"{name:10s} {value:.4f}" if isinstance(value, float) else f"{name:10s} {value}")
-    typer.echo(f"wrote {work.loaded.folder / 'calibration.json'}: phrases below {made.threshold:.3f} are not found")
+    typer.echo(f"wrote {folder / 'calibration.json'}: phrases below {made.threshold:.3f} are not found")

@@ -7,13 +7,15 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from deixis.cli.options import Method, Objectness, Point, Regionness, Threshold
 from deixis.defaults import BEAM
 
 if TYPE_CHECKING:
+    from deixis.answering.asking import Asking
     from deixis.answering.known_photos import KnownPhotos
     from deixis.answering.load import Deixis
     from deixis.types import GroundedCaption
@@ -25,9 +27,11 @@ def caption(
     grounder: Annotated[str | None, typer.Option(help="Take the grounder of this run or bundle.")] = None,
     beam: Annotated[int, typer.Option(min=1, max=50, help="Beam width; 1 is greedy.")] = BEAM,
     check: Annotated[bool, typer.Option(help="Ask the grounder whether each thing is really there.")] = False,
-    method: Annotated[
-        str | None, typer.Option(help="Where words point: attention, or grounder; else what suits the model.")
-    ] = None,
+    method: Method = None,
+    point: Point = None,
+    objectness: Objectness = None,
+    regionness: Regionness = None,
+    threshold: Threshold = None,
     html: Annotated[Path | None, typer.Option(help="Write a page of all photos, which opens offline.")] = None,
     png: Annotated[bool, typer.Option("--png", help="Write NAME.deixis.png for each photo, here.")] = False,
     output: Annotated[
@@ -44,10 +48,11 @@ def caption(
 
     A photo that cannot be read is an error on stderr; the others are captioned all the same, and the exit code is 2.
     """
+    from deixis.answering.asking import Asking
     from deixis.answering.known_photos import KnownPhotos
-    from deixis.answering.load import load
     from deixis.answering.photos import find_photos
     from deixis.answering.resumable_lines import AnswerLines, require_alike
+    from deixis.cli.options import asked, loaded
     from deixis.cli.outputs import check_output
     from deixis.cli.pictures import write_pictures
     from deixis.cli.show import answer_console, can_show_pictures, counted, print_answer
@@ -55,17 +60,17 @@ def caption(
 
     paths = find_photos(photos)
     check_output(html, "page.html")
-    loaded = load(model, grounder=grounder, device=device)
-    loaded.require_method(method)
+    answerer = loaded(model, grounder, device)
+    asking = asked(answerer, Asking(check=check), beam, method, point, objectness, regionness, threshold)
     if check:
-        loaded.require_grounder()
+        answerer.require_grounder()
     failed: list[str] = []
     answers: dict[str, GroundedCaption] = {}
     console = answer_console(picture)
     shown = can_show_pictures(console) if picture is None else picture
     with ExitStack() as stack:
         lines = (
-            stack.enter_context(AnswerLines.open(output, GroundedCaption.from_json, model=loaded.name))
+            stack.enter_context(AnswerLines.open(output, GroundedCaption.from_json, model=answerer.name))
             if output
             else None
         )
@@ -73,9 +78,8 @@ def caption(
         if lines is not None and known is not None:
             require_alike(lines.path, lines.answers.values(), checked=check)
             answers = _answered(paths, lines.answers, known)
-        options = {"beam": beam, "check": check, "method": method}
         waiting = [path for path in paths if str(path) not in answers]
-        for batch in _captions(loaded, waiting, options, failed, progress=len(waiting) > 16):
+        for batch in _captions(answerer, waiting, asking, failed, progress=len(waiting) > 16):
             if lines is not None and known is not None:
                 lines.add(batch)
                 known.add(answer.image for answer in batch)
@@ -110,7 +114,7 @@ def _answered(
 
 
 def _captions(
-    model: Deixis, photos: list[Path], options: dict[str, Any], failed: list[str], *, progress: bool
+    model: Deixis, photos: list[Path], asking: Asking, failed: list[str], *, progress: bool
 ) -> Iterator[list[GroundedCaption]]:
     """Yield captions batch by batch, with a bar on stderr for long lists."""
     from rich.console import Console
@@ -128,5 +132,5 @@ def _captions(
         task = bar.add_task("captions", total=len(photos))
         for batch in in_batches(((str(photo), photo) for photo in photos), note):
             names = [name for name, _ in batch]
-            yield model.captions([pixels for _, pixels in batch], names=names, **options)
+            yield model.captions([pixels for _, pixels in batch], asking, names=names)
             bar.advance(task, len(batch))

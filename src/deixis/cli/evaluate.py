@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, get_args, get_type_hints
+from typing import Annotated
 
 import typer
 
+from deixis.cli.options import Method, Objectness, Point, Regionness, Threshold
 from deixis.defaults import BEAM
-from deixis.errors import DeixisError
 
 
 def evaluate(
@@ -29,13 +29,13 @@ def evaluate(
     ] = None,
     reader: Annotated[str | None, typer.Option(help="The dataset's format, where it is not recognised.")] = None,
     beam: Annotated[
-        int | None, typer.Option(min=1, help=f"Beam width; 1 is greedy. Else 1 for a run, {BEAM} for a bundle.")
+        int | None, typer.Option(min=1, max=50, help=f"Beam width; 1 is greedy. Else 1 for a run, {BEAM} for a bundle.")
     ] = None,
-    point: Annotated[
-        str, typer.Option(help="How attention becomes a box: auto, argmax, union or soft_vote; needs no training.")
-    ] = "auto",
-    objectness: Annotated[float, typer.Option(help="Exponent of the regions' objectness beside attention.")] = 0.0,
-    regionness: Annotated[float, typer.Option(help="Exponent of the regions' regionness beside attention.")] = 0.0,
+    method: Method = None,
+    point: Point = None,
+    objectness: Objectness = None,
+    regionness: Regionness = None,
+    threshold: Threshold = None,
     metrics: Annotated[str, typer.Option(help="Caption metrics; METEOR is added where Java is.")] = "bleu,rouge,cider",
     limit: Annotated[int | None, typer.Option(min=1, help="Only the first so many images.")] = None,
     replicates: Annotated[int, typer.Option(min=0, help="Bootstrap samples of the intervals; 0 for none.")] = 1000,
@@ -57,44 +57,27 @@ def evaluate(
     allow. Retrieval both ways. A bundle (such as lite) is measured as it answers, with its time per photo.
     Every number with its 95 % bootstrap interval by photo.
     """
-    from deixis.answering.load import Deixis
-    from deixis.captioning.answer import Pointing
-    from deixis.captioning.search.strategy import Strategy
-    from deixis.cli.score import _print_report
-    from deixis.evaluation.evaluate import EvaluationOptions
+    from deixis.cli.options import asked, loaded
+    from deixis.cli.score import print_report
     from deixis.evaluation.evaluate import evaluate as measure
-    from deixis.evaluation.measure import answering_strategy, evaluate_bundle
+    from deixis.evaluation.setting import EvaluationOptions
     from deixis.metrics.report import write_texts
-    from deixis.models.bundle import find_bundle, join
-    from deixis.models.names import load
 
-    rules = get_args(get_type_hints(Pointing)["rule"])
-    if point not in rules:
-        raise DeixisError(f"unknown --point {point!r}: there are {', '.join(rules)}")
-    bundle = join(find_bundle(model), None if grounder is None else find_bundle(grounder))
-    both = bundle.captioner is not None and bundle.grounder is not None
+    found = loaded(model, grounder, device, extractor=store is None)
     options = EvaluationOptions(
         split=split,
         store=store,
         reader=reader,
         classes=classes,
         limit=limit,
-        strategy=Strategy() if beam in (None, 1) else Strategy("beam", width=beam or 1),
-        pointing=Pointing(rule=point, objectness=objectness, regionness=regionness),  # type: ignore[arg-type]
         metrics=tuple(name.strip() for name in metrics.split(",") if name.strip()),
         replicates=replicates,
         batch=batch,
-        retrieval=(100 if both else 0) if retrieval is None else retrieval,
-        device=device,
+        retrieval=retrieval,
     )
-    if both:
-        answerer = Deixis.from_bundle(bundle, device=device)
-        options = replace(options, strategy=answering_strategy(answerer, beam or BEAM))
-        work = evaluate_bundle(answerer, data, options)
-    else:
-        folder = bundle.captioner or bundle.grounder
-        loaded = load(str(folder), device=device)
-        work = measure(replace(loaded, name=bundle.name), data, options)
+    usual = options.asked_of(found)
+    how = asked(found, usual, beam, method, point, objectness, regionness, threshold)
+    work = measure(found, data, replace(options, asking=how))
     report = work.report()
     written: list[Path] = []
     if output is not None:
@@ -105,6 +88,6 @@ def evaluate(
     if as_json:
         typer.echo(json.dumps(report.to_json(), ensure_ascii=False))
         return
-    _print_report(report)
+    print_report(report)
     for path in written:
         typer.echo(f"wrote {path}")

@@ -240,8 +240,8 @@ class _ProgressBar:
 
 
 def _register_more() -> None:
-    """Add ``train`` and ``truth``, which live in files of their own."""
-    for name in ("train", "truth"):
+    """Add ``train``, ``truth`` and ``whole``, which live in files of their own."""
+    for name in ("train", "truth", "whole"):
         if importlib.util.find_spec(f"deixis.cli.regions_{name}") is not None:
             app.command(name)(getattr(importlib.import_module(f"deixis.cli.regions_{name}"), name))
 

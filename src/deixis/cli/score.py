@@ -109,7 +109,7 @@ def score(
     if as_json:
         typer.echo(json.dumps(scored.report.to_json()))
         return
-    _print_report(scored.report)
+    print_report(scored.report)
     for path in written:
         typer.echo(f"wrote {path}")
 
@@ -174,7 +174,8 @@ def _unused(name: str, taken: dict[str, list[Run]]) -> str:
     return next(f"{name}-{at}" for at in range(2, len(taken) + 3) if f"{name}-{at}" not in taken)
 
 
-def _print_report(report: Report) -> None:
+def print_report(report: Report) -> None:
+    """Show a report on the terminal."""
     from deixis.metrics.report import cell
 
     console = Console()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -112,6 +113,7 @@ def negatives(
     candidates: Annotated[int, typer.Option(min=1, help="How many nouns the model proposes.")] = 30,
     keep: Annotated[int, typer.Option(min=1, help="How many of them are kept.")] = 25,
     rerank: Annotated[bool, typer.Option(help="Sort out what is likely true as well (synonyms, hypernyms).")] = True,
+    allow_said: Annotated[bool, typer.Option("--allow-said", help="Also take nouns that the caption says.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON for programs.")] = False,
 ) -> None:
     """Show plausible but untrue captions: nouns kept and rejected in place of a caption's own.
@@ -146,8 +148,9 @@ def negatives(
             raise DeixisError(f"there is no word {word!r} in {sentence!r}: it has {', '.join(words)}")
     if not nouns:
         raise DeixisError(f"found no noun in {sentence!r}: name the word to replace with --word")
-    options = NegativeOptions("re-ranked" if rerank else "plausible", candidates, keep)
-    found = NegativeMaker(language_model, corpus_nouns(known), options)([words] * len(nouns), nouns)
+    options = NegativeOptions("re-ranked" if rerank else "plausible", candidates, keep, allow_said)
+    said = [[] if allow_said else [known.lemma(other) for other in words]] * len(nouns)
+    found = NegativeMaker(language_model, corpus_nouns(known), options, known.lemma)([words] * len(nouns), nouns, said)
     if as_json:
         plain = [
             {
@@ -169,6 +172,80 @@ def negatives(
         shown = Text(sentence)
         shown.stylize("bold underline", token.start, token.end)
         table.add_row(shown, ", ".join(c.word for c in entry.kept), ", ".join(c.word for c in entry.rejected))
+    Console().print(table)
+
+
+@app.command()
+def judge(
+    data: Annotated[Path, typer.Argument(metavar="DATA", help="A dataset; captions of one photo are judged together.")],
+    model: Annotated[
+        str, typer.Option(help="Masked language model: lite, the folder of a run of text/masked, or hf:NAME.")
+    ] = "lite",
+    split: Annotated[str, typer.Option(help="Split to judge on.")] = "train",
+    photos: Annotated[int, typer.Option(min=1, help="How many of its photos.")] = 250,
+    vocabulary: Annotated[
+        Path | None, typer.Option(help="The vocabulary.json whose nouns may be put in. By default the model's.")
+    ] = None,
+    candidates: Annotated[int, typer.Option(min=1, help="How many nouns the model proposes.")] = 30,
+    keep: Annotated[int, typer.Option(min=1, help="How many of them are kept.")] = 25,
+    rerank: Annotated[bool, typer.Option(help="Sort out what is likely true as well (synonyms, hypernyms).")] = True,
+    allow_said: Annotated[
+        bool, typer.Option("--allow-said", help="Also take nouns that another caption of the photo says.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for programs.")] = False,
+) -> None:
+    """Judge a language model by its untrue captions: how often is a noun it keeps true after all?
+
+    A kept noun is true if it is a wider name of the caption's own (a man is a person), or if a caption of the photo
+    says it. Negatives are chosen as InfoGround's training chooses them.
+    """
+    from itertools import islice
+
+    from deixis.data import open_dataset
+    from deixis.data.batch import WordKind
+    from deixis.data.collate import CaptionEncoder
+    from deixis.text.judge_negatives import judge as judge_negatives
+    from deixis.text.negative_table import CorpusCaption
+    from deixis.text.negatives import NegativeOptions, load_language_model
+    from deixis.text.rules.chunker import chunk
+    from deixis.text.vocabulary import Vocabulary
+
+    if keep > candidates:
+        raise DeixisError(f"--keep {keep} is more than --candidates {candidates}")
+    language_model = load_language_model(model)
+    known = Vocabulary.load(vocabulary) if vocabulary is not None else getattr(language_model, "vocabulary", None)
+    if known is None:
+        raise DeixisError(f"{model} does not say which words are nouns: give --vocabulary")
+    encode = CaptionEncoder(known, length=60)
+    captions = []
+    for example in islice(open_dataset(data).examples(split), photos):
+        for number, sentence in enumerate(example.captions):
+            encoded = encode(chunk(sentence, known))
+            nouns = tuple(at for at, tag in enumerate(encoded.tags) if tag == WordKind.NOUN)
+            captions.append(CorpusCaption(f"{example.id}#{number}", encoded.words[:-1], nouns))
+    options = NegativeOptions("re-ranked" if rerank else "plausible", candidates, keep, allow_said)
+    with _progress() as progress:
+        task = progress.add_task("Judging", total=len(captions))
+        found = judge_negatives(
+            captions,
+            known,
+            language_model,
+            options,
+            on_progress=lambda done, total: progress.update(task, completed=done, total=total),
+        )
+    if as_json:
+        print(json.dumps({"data": str(data), "split": split, "model": language_model.name, **asdict(found)}, indent=2))
+        return
+    table = Table(show_header=False, box=None)
+    table.add_row("captions with a noun", f"{found.captions:,}")
+    table.add_row("negatives a caption", f"{found.kept:.1f}")
+    table.add_row("captions whose noun has wider names", f"{found.judged:,}")
+    table.add_row("  of which a wider name is kept", f"{found.wider_kept:.1%}")
+    table.add_row("  of which a wider name was proposed", f"{found.wider_proposed:.1%}")
+    table.add_row("negatives that a caption of the photo says", f"{found.said:.1%}")
+    table.add_row("negatives that are another form of the noun", f"{found.same_lemma:.1%}")
+    for text, noun, wider in found.examples:
+        table.add_row(f"{noun}: {', '.join(wider)}", text)
     Console().print(table)
 
 

@@ -13,8 +13,8 @@ import torch
 from torch import Tensor
 
 from deixis.data.batch import Batch, PhraseBatch, PhraseBoxes, RegionBatch, RelationBatch, WordKind
-from deixis.errors import DeixisError
-from deixis.regions.store.reader import RegionStore
+from deixis.errors import BadFileError, DeixisError
+from deixis.regions.store.reader import EVERYDAY, RegionStore
 from deixis.text.relations import RelationVocabulary
 from deixis.text.tokens import normal_word
 from deixis.text.vocabulary import ADJECTIVE_TAGS, NOUN_TAGS, VERB_TAGS, Vocabulary
@@ -153,6 +153,16 @@ def encode_example(example: Example, encoder: CaptionEncoder) -> EncodedExample:
         tuple(encoder(sentence) for sentence in example.captions),
         tuple(sentence.text for sentence in example.captions),
     )
+
+
+def fields_to_read(store: RegionStore, *, maps: bool, word_probs: bool) -> tuple[str, ...]:
+    """Return which fields of a store a model is fed; what it asks for beside the everyday ones must be there."""
+    fields = tuple(name for name in EVERYDAY if name in store.fields)
+    for name, wanted in (("feature_map", maps), ("word_probs", word_probs)):
+        if wanted and name not in store.fields:
+            raise BadFileError(f"the model looks at {name}, which {store.path} does not hold: extract it again")
+        fields += (name,) if wanted else ()
+    return fields
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Self
 
 import torch
 from torch import Tensor, nn
@@ -15,6 +16,7 @@ from deixis.errors import DeixisError
 from deixis.grounding.answer import grounded, ranked_phrase, unknown_phrase
 from deixis.grounding.calibration import Calibration
 from deixis.grounding.pooling import PhrasePooling, phrase_scores
+from deixis.interfaces import Model
 from deixis.text.relations import RelationVocabulary
 from deixis.text.vocabulary import END, PAD, Vocabulary
 from deixis.types import GroundedPhrase, GroundedPhrases, Regions, Sentence
@@ -39,7 +41,7 @@ class AnswerOptions:
     """How many candidate boxes an answer lists."""
 
 
-class WordGrounder(nn.Module):
+class WordGrounder(Model):
     """A grounder that scores each word against each region of its image. A subclass gives the scores and the match."""
 
     reads_relations = False
@@ -59,6 +61,10 @@ class WordGrounder(nn.Module):
     def match(self, batch: Batch) -> Tensor:
         """Return how well each caption fits its image, (C,)."""
         raise TypeError(f"{type(self).__name__} does not say how it matches captions")
+
+    def as_grounder(self, vocabulary: Vocabulary) -> Self:
+        """Return the model itself: it is a grounder already."""
+        return self
 
     def attention(self, batch: Batch) -> Tensor:
         """Return each word's distribution over regions, prior included, (C, T, N). Padded regions have exactly 0.
@@ -172,8 +178,3 @@ def same_device(module: nn.Module) -> torch.device:
 def real_words(batch: Batch) -> Tensor:
     """Return which positions hold words of the caption: neither padding nor the end token, (C, T)."""
     return (batch.words != PAD) & (batch.words != END)
-
-
-def as_grounder(model: WordGrounder) -> WordGrounder:
-    """Return the model itself: it is a grounder already."""
-    return model

@@ -14,8 +14,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from deixis.captioning.model.config import InputSizes
 from deixis.data.batch import Batch, RegionBatch, WordKind
+from deixis.data.sizes import InputSizes
 from deixis.grounding.base import AnswerOptions, WordGrounder, real_words
 from deixis.text.negatives import NOT_NOUNS
 from deixis.text.vocabulary import UNKNOWN, Vocabulary

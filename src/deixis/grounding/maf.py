@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor, nn
 
-from deixis.captioning.model.config import InputSizes
 from deixis.data.batch import Batch, PhraseBatch, RegionBatch
+from deixis.data.sizes import InputSizes
 from deixis.errors import DeixisError
 from deixis.grounding.base import AnswerOptions, WordGrounder
 from deixis.text.vocabulary import END, PAD, UNKNOWN, Vocabulary

@@ -13,8 +13,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from deixis.captioning.model.config import InputSizes
 from deixis.data.batch import Batch, RegionBatch, WordKind
+from deixis.data.sizes import InputSizes
 from deixis.grounding import cross_attention
 from deixis.grounding.base import AnswerOptions, WordGrounder, real_words
 from deixis.grounding.cross_attention import Normalisation, Pooling

@@ -14,7 +14,7 @@ from deixis.text.vocabulary import SPECIAL_WORDS, Vocabulary
 from deixis.types import GroundedPhrases, Regions, Sentence
 
 
-class TranslatedGrounder:
+class TranslatedGrounder(Grounder):
     """Lets ``grounder``, who knows the words of ``known``, teach or reward a captioner with the words of ``spoken``.
 
     Words that only the captioner knows are the unknown word to the grounder.

@@ -7,26 +7,24 @@ A *bundle* is a folder with the subfolders ``captioner/`` and ``grounder/``, eac
 from __future__ import annotations
 
 import json
-import re
 import shutil
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from deixis.answering.presence import Presence
 from deixis.captioning.answer import Pointing
 from deixis.errors import BadFileError, DeixisError
-from deixis.home import cache_home
+from deixis.grounding.presence import Presence
 from deixis.models.checkpoint import CONFIG, WEIGHTS, load_config
 from deixis.models.files import digest, write_folder, write_json
-from deixis.models.names import SHIPPED, Part, find_model
+from deixis.models.names import ROLES, find_model, find_place, roles
+from deixis.models.registry import find_class
 from deixis.reading.plain import read_json_object
 from deixis.reading.tensors import load_tensors
 
 CARD = "bundle.json"
 FORMAT = 1
-ROLES: tuple[Part, ...] = ("captioner", "grounder")
 Method = Literal["attention", "grounder"]
 
 
@@ -57,26 +55,16 @@ class Bundle:
 def find_bundle(name: str | Path) -> Bundle:
     """Return the parts that a name stands for: ``lite``, a bundle, run or model folder, or a model on the hub."""
     given = str(name)
-    if given == "lite":
-        if not _roles(SHIPPED):
-            raise BadFileError(
-                f"this installation has no shipped captioner and grounder in {SHIPPED}: name a run folder, such as "
-                "--model runs/baseline, or install a release of deixis"
-            )
-        return _bundle(given, SHIPPED)
-    local = Path(given).expanduser()
-    for place in (local, cache_home() / "runs" / local):
-        if _roles(place):
-            return _bundle(given, place)
-    if "+" in given and all(given.split("+")) and not local.exists():
-        return Bundle(given, grounder=local)  # an ensemble: its members are found when it is loaded
-    on_disk = local.exists() or (cache_home() / "runs" / local).exists()
-    if not on_disk and re.fullmatch(r"[\w.-]+/[\w.-]+", given):
-        from deixis.models.hub import download
-
-        folder = download(given)
-        return _bundle(given, folder) if _roles(folder) else _single(given, folder)
-    return _single(given, find_model(given))
+    if "+" in given and all(given.split("+")) and not Path(given).expanduser().exists():
+        return Bundle(given, grounder=Path(given))  # an ensemble: its members are found when it is loaded
+    place = find_place(given)
+    if roles(place):
+        card = read_card(place / CARD) if (place / CARD).is_file() else Card()
+        parts = {role: place / role for role in roles(place)}
+        return Bundle(given, parts.get("captioner"), parts.get("grounder"), card)
+    folder = find_model(str(place))
+    part = find_class("model", load_config(folder).model.kind, f"{folder / CONFIG}: model").part
+    return Bundle(given, captioner=folder) if part == "captioner" else Bundle(given, grounder=folder)
 
 
 def join(first: Bundle, grounder: Bundle | None) -> Bundle:
@@ -125,22 +113,6 @@ def copy_model(source: Path, target: Path, *, half: bool) -> None:
     data = read_json_object(target / CONFIG)
     data["files"] = {name: digest(target / name) for name in data["files"]}
     write_json(target / CONFIG, data)
-
-
-def _roles(folder: Path) -> list[Part]:
-    return [role for role in ROLES if (folder / role / CONFIG).is_file()]
-
-
-def _bundle(name: str, folder: Path) -> Bundle:
-    parts = {role: folder / role for role in _roles(folder)}
-    card = read_card(folder / CARD) if (folder / CARD).is_file() else Card()
-    return Bundle(name, parts.get("captioner"), parts.get("grounder"), card)
-
-
-def _single(name: str, folder: Path) -> Bundle:
-    if load_config(folder).recipe.model.kind == "captioner":
-        return Bundle(name, captioner=folder)
-    return Bundle(name, grounder=folder)
 
 
 def read_card(path: Path) -> Card:

@@ -7,31 +7,49 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_type_hints
 
 import torch
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from deixis.errors import BadFileError, DeixisError
+from deixis.errors import BadFileError, BadRecipeError, DeixisError
+from deixis.models.component import Component
 from deixis.models.files import digest, write_json
+from deixis.models.strict import to_type
 from deixis.reading.plain import expect_count, expect_keys, expect_object, expect_text, expect_texts, read_json_object
 from deixis.reading.tensors import load_tensors
-from deixis.training.recipe import Recipe
-from deixis.training.state import named, under
 
 if TYPE_CHECKING:
     from deixis.text.vocabulary import Vocabulary
 
 FORMAT = 1
 CONFIG, WEIGHTS, VOCABULARY = "config.json", "model.safetensors", "vocabulary.json"
+POINTERS = "checkpoints.json"
+"""In the folder of a run: which of its checkpoints is the last, and which the best."""
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """What a model was fed, of its recipe's ``data``: enough to feed it the same again."""
+
+    dataset: str = ""
+    train: str = ""
+    regions: int = 36
+    """Per frame; the whole frame comes on top."""
+    whole_image: bool = True
+    """Whether the whole frame is a region too."""
+    length: int = 20
+    maps: bool = False
+    word_probs: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class ModelConfig:
     """What ``config.json`` says of a model."""
 
-    recipe: Recipe
+    recipe: Mapping[str, Any]
+    """All of it, as plain data; training alone reads what it says of training (``Recipe.from_plain``)."""
     fingerprint: str
     """Of the regions it was trained on; it refuses others."""
     extractor: Mapping[str, Any]
@@ -44,6 +62,19 @@ class ModelConfig:
     step: int = 0
     versions: Mapping[str, str] = field(default_factory=dict)
     files: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    @property
+    def model(self) -> Component:
+        """The model's kind and options."""
+        return Component.read(self.recipe.get("model"), "model")
+
+    @property
+    def inputs(self) -> Inputs:
+        """What the model is fed."""
+        data = self.recipe.get("data")
+        hints = get_type_hints(Inputs)
+        given = data if isinstance(data, Mapping) else {}
+        return Inputs(**{k: to_type(hints[k], given[k], f"data.{k}") for k in hints if k in given})
 
     def require(self, fingerprint: str, where: object) -> None:
         """Refuse regions of another extractor."""
@@ -70,7 +101,7 @@ def save_model(folder: Path, model: nn.Module, vocabulary: Vocabulary, config: M
     weights = under("model", named("model", model.state_dict()))
     save_file({name: tensor.detach().cpu().contiguous() for name, tensor in weights.items()}, folder / WEIGHTS)
     vocabulary.save(folder / VOCABULARY)
-    data = asdict(config) | {"recipe": config.recipe.plain()}
+    data = asdict(config)
     data["versions"] = installed_versions()
     data["files"] = {name: digest(folder / name) for name in (WEIGHTS, VOCABULARY)}
     write_json(folder / CONFIG, {"format": FORMAT, **data})
@@ -86,8 +117,8 @@ def load_config(folder: Path) -> ModelConfig:
         )
     expect_keys(data, {"format", *(item.name for item in fields(ModelConfig))}, str(folder / CONFIG))
     place = f"{folder / CONFIG}: "
-    return ModelConfig(
-        recipe=Recipe.from_plain(data["recipe"], f"{place}recipe"),
+    config = ModelConfig(
+        recipe=expect_object(data["recipe"], f"{place}recipe"),
         fingerprint=expect_text(data["fingerprint"], f"{place}fingerprint"),
         extractor=expect_object(data["extractor"], f"{place}extractor"),
         sizes={
@@ -103,6 +134,11 @@ def load_config(folder: Path) -> ModelConfig:
             for name, facts in expect_object(data["files"], f"{place}files").items()
         },
     )
+    try:
+        config.model, config.inputs  # noqa: B018 - what cannot be read is refused here
+    except BadRecipeError as error:
+        raise BadRecipeError(f"{place}recipe: {error}") from error
+    return config
 
 
 def load_weights(folder: Path, config: ModelConfig | None = None) -> dict[str, Tensor]:
@@ -133,3 +169,33 @@ def fill(model: nn.Module, weights: Mapping[str, Tensor], where: object) -> None
 def same_device(model: nn.Module) -> torch.device:
     """Return the device of a model's parameters."""
     return next(model.parameters()).device
+
+
+def pointed(run: Path, which: str) -> Path | None:
+    """Return the folder of a run's ``last`` or ``best`` checkpoint, or None before there is one."""
+    if not (run / POINTERS).exists():
+        return None
+    name = read_json_object(run / POINTERS).get(which)
+    if name is None:
+        return None
+    folder = run / "checkpoints" / Path(str(name)).name
+    if not folder.is_dir():
+        raise BadFileError(f"{run / POINTERS} names {folder}, which is missing: the run is damaged")
+    return folder
+
+
+def named(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Put a prefix before every name; tensors that share memory are copied, as safetensors needs."""
+    seen: set[int] = set()
+    out: dict[str, Tensor] = {}
+    for name, tensor in tensors.items():
+        shared = tensor.numel() > 0 and tensor.untyped_storage().data_ptr() in seen
+        seen.add(tensor.untyped_storage().data_ptr())
+        out[f"{prefix}.{name}"] = tensor.clone() if shared else tensor
+    return out
+
+
+def under(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Return the tensors under a prefix, without it."""
+    start = prefix + "."
+    return {name[len(start) :]: tensor for name, tensor in tensors.items() if name.startswith(start)}

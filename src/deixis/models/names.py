@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
 import torch
-from torch import nn
 
 from deixis.errors import BadFileError, DeixisError
 from deixis.grounding.base import WordGrounder
@@ -17,17 +15,16 @@ from deixis.grounding.calibration import Calibration
 from deixis.grounding.ensemble import Ensemble
 from deixis.grounding.translated import TranslatedGrounder
 from deixis.home import cache_home
-from deixis.interfaces import Extractor, Grounder
-from deixis.models.checkpoint import CONFIG, ModelConfig
-from deixis.models.registry import build
+from deixis.interfaces import Extractor, Grounder, Model
+from deixis.models.build import load_model
+from deixis.models.checkpoint import CONFIG, POINTERS, ModelConfig, pointed
+from deixis.models.hub import download, is_hub_name
 from deixis.regions.registry import build_extractor
 from deixis.text.vocabulary import Vocabulary
-from deixis.training.run import POINTERS, Run
-from deixis.training.stage import load_model
 
 Part = Literal["captioner", "grounder"]
 SHIPPED = Path(__file__).resolve().parents[1] / "weights"
-FILES = ("config.json", "model.safetensors", "vocabulary.json")
+ROLES: tuple[Part, ...] = ("captioner", "grounder")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,14 +33,14 @@ class LoadedModel:
 
     name: str
     folder: Path
-    model: nn.Module
+    model: Model
     vocabulary: Vocabulary
     config: ModelConfig
 
     @property
     def kind(self) -> str:
         """The model's name in the registry, such as ``captioner``."""
-        return self.config.recipe.model.kind
+        return self.config.model.kind
 
     def extractor(self, device: str = "cpu") -> Extractor:
         """Make the extractor whose regions the model was trained on; another one's regions would mean nothing to it."""
@@ -56,9 +53,38 @@ class LoadedModel:
 
     def grounder(self) -> Grounder:
         """Return the model as a grounder; a captioner points where it looks."""
-        known = {"model": self.model, "captioner": self.model, "vocabulary": self.vocabulary}
-        grounder: Grounder = build("grounder", self.kind, {}, f"the model {self.name}", **known)
-        return grounder
+        return self.model.as_grounder(self.vocabulary)
+
+
+def find_place(name: str) -> Path:
+    """Return the folder that a name stands for: ``lite``, a run, a model, a bundle, or what the hub has by that name.
+
+    This is the one place where names are looked up: as given, then below ``$DEIXIS_HOME/runs``, then on the hub.
+    """
+    if name == "lite":
+        if not roles(SHIPPED):
+            raise BadFileError(
+                f"this installation has no shipped captioner and grounder in {SHIPPED}: name a run folder, such as "
+                "--model runs/baseline, or install a release of deixis"
+            )
+        return SHIPPED
+    given = Path(name).expanduser()
+    places = (given, cache_home() / "runs" / given)
+    for place in places:
+        if (place / POINTERS).is_file() or (place / CONFIG).is_file() or roles(place):
+            return place
+    if given.exists():
+        seeds = sorted(given.glob(f"seed-*/{POINTERS}"))
+        hint = f"; it holds several seeds, name one such as {seeds[0].parent}" if seeds else ""
+        raise BadFileError(f"{given} is neither a run nor a model folder (no {POINTERS}, no {CONFIG}){hint}")
+    if is_hub_name(name):
+        return download(name)
+    raise BadFileError(f"found no model '{name}': name a run folder, a model folder, a hub model (OWNER/NAME) or lite")
+
+
+def roles(folder: Path) -> list[Part]:
+    """Return which parts of a bundle a folder holds: none where it is no bundle."""
+    return [role for role in ROLES if (folder / role / CONFIG).is_file()]
 
 
 def find_model(name: str, which: str = "best", part: Part = "captioner") -> Path:
@@ -66,28 +92,17 @@ def find_model(name: str, which: str = "best", part: Part = "captioner") -> Path
 
     A bundle, such as ``lite``, holds two models: ``part`` says which.
     """
-    if name == "lite":
-        if (SHIPPED / part / CONFIG).is_file():
-            return SHIPPED / part
-        raise BadFileError(f"this installation has no shipped {part} in {SHIPPED}: name a run folder")
-    given = Path(name).expanduser()
-    for place in (given, cache_home() / "runs" / given):
-        if (place / POINTERS).is_file():
-            folder = Run(place).pointer(which) or Run(place).pointer("last")
-            if folder is None:
-                raise BadFileError(f"the run in {place} has no checkpoint yet")
-            return folder
-        if (place / CONFIG).is_file():
-            return place
-        if (place / part / CONFIG).is_file():
-            return place / part
-    if given.exists():
-        seeds = sorted(given.glob(f"seed-*/{POINTERS}"))
-        hint = f"; it holds several seeds, name one such as {seeds[0].parent}" if seeds else ""
-        raise BadFileError(f"{given} is neither a run nor a model folder (no {POINTERS}, no {CONFIG}){hint}")
-    if re.fullmatch(r"[\w.-]+/[\w.-]+", name):
-        return _from_hub(name)
-    raise BadFileError(f"found no model '{name}': name a run folder, a model folder, a hub model (OWNER/NAME) or lite")
+    place = find_place(name)
+    if (place / POINTERS).is_file():
+        folder = pointed(place, which) or pointed(place, "last")
+        if folder is None:
+            raise BadFileError(f"the run in {place} has no checkpoint yet")
+        return folder
+    if (place / CONFIG).is_file():
+        return place
+    if part not in roles(place):
+        raise BadFileError(f"{place} holds no {part}: name a run or a bundle with one")
+    return place / part
 
 
 def load(name: str, *, device: str | torch.device = "cpu", part: Part = "captioner") -> LoadedModel:
@@ -125,14 +140,3 @@ def _ensemble(name: str, members: Sequence[LoadedModel]) -> LoadedModel:
         member.config.require(first.config.fingerprint, first.folder)
         grounders.append(member.model)
     return replace(first, name=name, model=Ensemble(grounders).eval())
-
-
-def _from_hub(name: str) -> Path:
-    from huggingface_hub import snapshot_download
-    from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
-
-    try:
-        return Path(snapshot_download(name, allow_patterns=list(FILES)))
-    except (HfHubHTTPError, LocalEntryNotFoundError, OSError, ValueError) as error:
-        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-        raise BadFileError(f"'{name}' is no folder here and cannot be had from the hub: {reason}") from error

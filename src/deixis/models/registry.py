@@ -1,4 +1,4 @@
-"""The registry: which names a recipe may use for models, objectives, grounders and validations, and how they are built.
+"""The registry: which names a recipe may use for models, objectives and validations, and how they are built.
 
 Options in the YAML are the keyword parameters of the class, or the fields of the dataclass it takes as ``config`` or
 ``options``; what the run knows (vocabulary, sizes, model …) is passed to parameters of that name. A wrong option names
@@ -16,7 +16,7 @@ from typing import Any, Literal, get_args, get_type_hints
 from deixis.errors import BadRecipeError
 from deixis.models.strict import to_dataclass, to_type, unknown_key
 
-Kind = Literal["model", "objective", "grounder", "validation", "evaluation"]
+Kind = Literal["model", "objective", "validation"]
 
 REGISTRY: dict[Kind, dict[str, str]] = {
     "model": {
@@ -51,26 +51,10 @@ REGISTRY: dict[Kind, dict[str, str]] = {
         "teaching": "deixis.objectives.teaching:Teaching",
         "masked_words": "deixis.objectives.masked_words:MaskedWords",
     },
-    "grounder": {  # by the kind of model: what makes a grounder of it
-        "captioner": "deixis.captioning.as_grounder:CaptionerGrounder",
-        "scan": "deixis.grounding.base:as_grounder",
-        "infoground": "deixis.grounding.base:as_grounder",
-        "reir": "deixis.grounding.base:as_grounder",
-        "lite": "deixis.grounding.base:as_grounder",
-        "maf": "deixis.grounding.base:as_grounder",
-    },
     "validation": {
         "captions": "deixis.training.validate:CaptionValidation",
-        "phrases": "deixis.evaluation.phrases:PhraseValidation",
-        "retrieval": "deixis.evaluation.retrieval_validation:RetrievalValidation",
-    },
-    "evaluation": {  # by the kind of model: what ``deixis evaluate`` measures
-        "captioner": "deixis.evaluation.evaluate:evaluate_captioner",
-        "scan": "deixis.evaluation.phrases:evaluate_phrases",
-        "infoground": "deixis.evaluation.phrases:evaluate_phrases",
-        "reir": "deixis.evaluation.phrases:evaluate_phrases",
-        "lite": "deixis.evaluation.phrases:evaluate_phrases",
-        "maf": "deixis.evaluation.phrases:evaluate_phrases",
+        "phrases": "deixis.training.phrase_validation:PhraseValidation",
+        "retrieval": "deixis.training.retrieval_validation:RetrievalValidation",
     },
 }
 """Names and where they live (``module:attribute``); imported when a recipe uses them."""

@@ -34,7 +34,7 @@ class Context:
     """Source of all sampling in this step."""
     feed: ScheduledSampling | None = None
     """Scheduled sampling of the shared pass; set by ``cross_entropy``, or by the stage."""
-    shared: dict[str, Tensor] = field(default_factory=dict)
+    shared: dict[str, Any] = field(default_factory=dict)
     """What one objective computed and a later one of the stage needs, such as the localizer's weights."""
     _encoded: Encoded | None = field(default=None, repr=False)
     _first: Decoded | None = field(default=None, repr=False)
@@ -62,6 +62,10 @@ class Context:
 
 class Objective(nn.Module):
     """A loss with a name. It owns its own parameters (localizer, heads); a teacher is frozen and not registered."""
+
+    def hits(self, context: Context) -> dict[str, Tensor]:
+        """Return by name, for each annotated word of a batch, whether it was found, (P,); {} where nothing points."""
+        return {}
 
     def forward(self, context: Context) -> dict[str, Tensor]:
         """Return named, unweighted losses; a name that starts with ``_`` is logged and not trained on."""

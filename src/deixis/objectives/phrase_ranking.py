@@ -15,8 +15,8 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from deixis.grounding.reir.forward_pass import reir_pass
 from deixis.objectives.base import Context, Objective
+from deixis.objectives.reir_pass import reir_pass
 from deixis.processes import gather_rows, masked_mean, processes
 
 SMALLEST = 1e-300

@@ -11,13 +11,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from deixis.captioning.model.config import InputSizes
 from deixis.data.batch import Batch
+from deixis.data.sizes import InputSizes
 from deixis.grounding.reir.features import recurrent
-from deixis.grounding.reir.forward_pass import reir_pass
 from deixis.grounding.reir.model import Reir
 from deixis.objectives.balance import Reduction, reduced
 from deixis.objectives.base import Context, Objective
+from deixis.objectives.reir_pass import reir_pass
 from deixis.processes import masked_mean
 from deixis.text.vocabulary import BEGIN, END, PAD
 

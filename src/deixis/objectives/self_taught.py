@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from deixis.grounding.reir.forward_pass import reir_pass
 from deixis.grounding.reir.model import Reir
 from deixis.grounding.reir.refinement import Neighbourhood, self_taught_losses, self_taught_targets
 from deixis.objectives.balance import Reduction, reduced
 from deixis.objectives.base import Context, Objective
+from deixis.objectives.reir_pass import reir_pass
 from deixis.processes import masked_mean
 
 

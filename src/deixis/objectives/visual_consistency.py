@@ -13,9 +13,10 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from deixis.data.batch import Batch
-from deixis.grounding.reir.forward_pass import Level, reir_pass
+from deixis.grounding.reir.forward_pass import Level
 from deixis.grounding.reir.model import Reir
 from deixis.objectives.base import Context, Objective
+from deixis.objectives.reir_pass import reir_pass
 from deixis.processes import masked_mean
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from fastapi import APIRouter, File, Form, Request, UploadFile
 from fastapi.responses import JSONResponse, PlainTextResponse, Response
 
+from deixis.answering.asking import Asking
 from deixis.defaults import BEAM, CLIP_BEAM
 from deixis.serve import metrics, schema
 from deixis.serve.problems import Problem
@@ -38,9 +39,7 @@ async def caption(
     method: How = None,
 ) -> Response:
     """Caption a photo."""
-    service = _service(request)
-    name = _model(service, model)
-    return await _photo(request, image, Captions(name, _method(service, name, method), beam, check))
+    return await _photo(request, image, Captions(*_asked(request, model, beam, check, method)))
 
 
 @router.post("/v1/look", responses=schema.answer("look", "A caption with the attention of every word."))
@@ -53,15 +52,13 @@ async def look(
     method: How = None,
 ) -> Response:
     """Caption a photo and tell where each word looked."""
-    service = _service(request)
-    name = _model(service, model)
-    return await _photo(request, image, Looks(name, _method(service, name, method), beam, check))
+    return await _photo(request, image, Looks(*_asked(request, model, beam, check, method)))
 
 
 @router.post("/v1/alternatives", responses=schema.answer("caption", "Captions, best first.", many=True))
 async def alternatives(request: Request, image: Image, beam: Beam = 5, model: Model = None) -> Response:
     """Return all sentences that were left at the end of a beam search."""
-    return await _photo(request, image, Alternatives(_model(_service(request), model), beam))
+    return await _photo(request, image, Alternatives(_model(_service(request), model), Asking(beam=beam)))
 
 
 @router.post("/v1/ground", responses=schema.answer("phrases", "Phrases and their boxes."))
@@ -166,6 +163,13 @@ async def _photo(
 def _service(request: Request) -> Service:
     service: Service = request.app.state.service
     return service
+
+
+def _asked(request: Request, model: str | None, beam: int, check: bool, method: str | None) -> tuple[str, Asking]:
+    """Return which model is asked, and how."""
+    service = _service(request)
+    name = _model(service, model)
+    return name, Asking(beam=beam, check=check, method=_method(service, name, method))
 
 
 def _model(service: Service, name: str | None) -> str:

@@ -7,11 +7,12 @@ import json
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from deixis.defaults import BEAM, CLIP_BEAM
+from deixis.answering.asking import Asking
+from deixis.defaults import CLIP_BEAM
 from deixis.errors import DeixisError
 from deixis.images import load_image
 from deixis.video import decoding_within
@@ -42,9 +43,7 @@ class Captions:
     """Questions for captions that differ in nothing but the photo."""
 
     model: str
-    method: Method | None = None
-    beam: int = BEAM
-    check: bool = False
+    asking: Asking = field(default_factory=Asking)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +56,7 @@ class Alternatives:
     """Questions for all sentences of a beam."""
 
     model: str
-    beam: int = 5
+    asking: Asking
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,14 +172,14 @@ def _answer(model: Deixis, key: Question, photos: Sequence[Photo], seen: Sequenc
     names = [photo.name for photo in photos]
     if isinstance(key, Looks):
         together = zip(seen, names, strict=True)
-        return [look_json(model.look(one, beam=key.beam, check=key.check, method=key.method, name=name))
+        return [look_json(model.look(one, key.asking, name=name))
                 for one, name in together]  # fmt: skip
     if isinstance(key, Captions):
-        captions = model.captions(seen, beam=key.beam, check=key.check, names=names, method=key.method)
+        captions = model.captions(seen, key.asking, names=names)
         return [caption.to_json() for caption in captions]
     if isinstance(key, Alternatives):
         together = zip(seen, names, strict=True)
-        return [[caption.to_json() for caption in model.alternatives(one, beam=key.beam, name=name)]
+        return [[caption.to_json() for caption in model.alternatives(one, key.asking, name=name)]
                 for one, name in together]  # fmt: skip
     return [
         model.ground(one, photo.phrases or None, sentence=photo.sentence, name=photo.name).to_json()

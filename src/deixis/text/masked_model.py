@@ -21,6 +21,7 @@ from torch import Tensor, nn
 
 from deixis.errors import BadFileError
 from deixis.home import cache_home
+from deixis.interfaces import Model
 from deixis.reading.plain import read_json_object
 from deixis.reading.tensors import check_sizes
 from deixis.text.vocabulary import END, PAD, UNKNOWN, Vocabulary
@@ -92,7 +93,7 @@ class WordTransformer(nn.Module):
         self.load_state_dict(weights)
 
 
-class MaskedLanguageModel(nn.Module):
+class MaskedLanguageModel(Model):
     """Guesses words from their context; the output shares the embedding (tied weights)."""
 
     def __init__(self, config: MaskedModelConfig, vocabulary: Vocabulary) -> None:

@@ -58,6 +58,23 @@ def said_lemmas(captions: Iterable[CorpusCaption], vocabulary: Vocabulary) -> di
     }
 
 
+def chosen_nouns(
+    captions: Iterable[CorpusCaption], vocabulary: Vocabulary, seed: int = 0
+) -> list[tuple[CorpusCaption, int]]:
+    """Return the captions that have a known noun, each with the place of the one that is replaced."""
+    chosen = []
+    for caption in captions:
+        nouns = [
+            at
+            for at in caption.nouns
+            if caption.words[at] != UNKNOWN and vocabulary.words[caption.words[at]] not in NOT_NOUNS
+        ]
+        place = choose_noun(nouns, caption.id, seed)
+        if place is not None:
+            chosen.append((caption, place))
+    return chosen
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class NegativeTable:
     """Row by row: which word of a caption is replaced, and by what. A caption without a noun has no row."""
@@ -81,16 +98,7 @@ class NegativeTable:
         """Choose a noun of each caption and find its negatives."""
         maker = NegativeMaker(model, corpus_nouns(vocabulary), options, vocabulary.lemma)
         said = {} if options.allow_said else said_lemmas(captions, vocabulary)
-        chosen: list[tuple[CorpusCaption, int]] = []
-        for caption in captions:
-            nouns = [
-                at
-                for at in caption.nouns
-                if caption.words[at] != UNKNOWN and vocabulary.words[caption.words[at]] not in NOT_NOUNS
-            ]
-            place = choose_noun(nouns, caption.id, seed)
-            if place is not None:
-                chosen.append((caption, place))
+        chosen = chosen_nouns(captions, vocabulary, seed)
         chosen.sort(key=lambda entry: (len(entry[0].words), entry[0].id))  # captions of one length need no padding
         words = torch.full((len(chosen), options.keep), PAD)
         for first in range(0, len(chosen), batch):

@@ -31,7 +31,7 @@ def find_alike(names: Sequence[str]) -> list[Path]:
             if part == parts[-1]:
                 raise
             continue
-        if len({load_config(folder).recipe.model.kind for folder in folders}) == 1:
+        if len({load_config(folder).model.kind for folder in folders}) == 1:
             return folders
     return folders
 

@@ -16,6 +16,7 @@ from deixis.data.collate import (
     RegionSource,
     collate,
     encode_example,
+    fields_to_read,
     sizes_of,
 )
 from deixis.data.locations import find
@@ -27,7 +28,7 @@ from deixis.data.region_cache import AUTO, regions_of
 from deixis.data.sampler import choose_captions
 from deixis.errors import BadFileError, DeixisError
 from deixis.regions.extraction.tasks import Settings
-from deixis.regions.store.reader import EVERYDAY, RegionStore
+from deixis.regions.store.reader import RegionStore
 from deixis.text.relations import RelationVocabulary
 from deixis.text.vocabulary import Vocabulary
 from deixis.training.recipe import DataRecipe, Source
@@ -178,11 +179,6 @@ def example_set(
     encoder = CaptionEncoder(vocabulary, recipe.length, relations, supervision=recipe.supervision, label=label)
     encoded = tuple(encode_example(example, encoder) for example in examples)
     counts = np.array([sum(len(caption.words) for caption in example.captions) for example in encoded])
-    stored = stores[0].fields
-    fields = tuple(name for name in EVERYDAY if name in stored)
-    for name, wanted in (("feature_map", recipe.maps), ("word_probs", recipe.word_probs)):
-        if wanted and name not in stored:
-            raise DeixisError(f"the recipe asks for {name}, which {stores[0].path} does not hold: extract it again")
-        fields += (name,) if wanted else ()
+    fields = fields_to_read(stores[0], maps=recipe.maps, word_probs=recipe.word_probs)
     source = RegionSource(tuple(stores), recipe.regions, fields, recipe.whole_image, sizes_of(examples))
     return ExampleSet(encoded, source, recipe.captions, recipe.supervision, seed, counts)

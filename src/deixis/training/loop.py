@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from deixis.data.batch import Batch
 from deixis.data.sampler import Index, Sampler, split
 from deixis.errors import BadFileError, BadRecipeError, DeixisError
-from deixis.models.checkpoint import fill, load_config, load_weights, save_model
+from deixis.models.checkpoint import fill, load_config, load_weights, named, save_model, under
 from deixis.models.registry import build
 from deixis.models.strict import unknown_key
 from deixis.training.dataset import TrainingData
@@ -36,7 +36,7 @@ from deixis.training.schedules import Schedule
 from deixis.training.signals import StopRequest
 from deixis.training.stage import Moment, Stage, build_model, build_stage
 from deixis.training.start import start_from
-from deixis.training.state import Position, RunState, load_optimizer, named, optimizer_tensors, under
+from deixis.training.state import Position, RunState, load_optimizer, optimizer_tensors
 from deixis.training.watch import Watch
 
 MEASURED = 16
@@ -79,7 +79,7 @@ class Trainer:
         self.rank, self.processes = accelerator.process_index, accelerator.num_processes
         seed_everything(recipe.seed)  # every process makes the same model …
         self.model, self.config = build_model(recipe, data)
-        start_from(self.model, self.config, data)
+        start_from(self.model, recipe, data)
         self.model.to(accelerator.device)
         seed_everything(recipe.seed, self.rank)  # … and then draws its own numbers
         self.generator = torch.Generator().manual_seed(recipe.seed * 1_000_003 + self.rank)

@@ -6,34 +6,27 @@ of the validation images are only measured with here; nothing is learnt from the
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import torch
 from accelerate import Accelerator
 from torch import Tensor
 
 from deixis.data.sampler import split
-from deixis.objectives.base import Context
+from deixis.objectives.base import Context, Objective
 from deixis.training.dataset import ExampleSet
 from deixis.training.stage import Stage
-
-Hits = Callable[[Context], dict[str, Tensor]]
-"""What an objective offers as ``hits``: by name, for each annotated word of a batch whether it was found, (P,)."""
 
 
 @torch.no_grad()
 def measure_pointing(stage: Stage, annotated: ExampleSet, accelerator: Accelerator, batch: int) -> dict[str, float]:
     """Return the share of annotated words that each of the stage's objectives found, over all processes."""
-    measures: list[Hits] = [hits for o in stage.objectives.values() if (hits := getattr(o, "hits", None)) is not None]
-    if not measures:
-        return {}
+    measures = [one for one in stage.objectives.values() if isinstance(one, Objective)]
     rows = torch.arange(len(annotated)).numpy()
     mine = split(rows, accelerator.num_processes)[accelerator.process_index]
     counts: dict[str, Tensor] = {}
     for first in range(0, len(mine), batch):
         context = Context(stage.model, annotated.batch(mine[first : first + batch]).to(accelerator.device))
-        for hits in measures:
-            for name, found in hits(context).items():
+        for objective in measures:
+            for name, found in objective.hits(context).items():
                 pair = torch.stack([found.float().sum(), torch.tensor(float(len(found)), device=found.device)])
                 counts[name] = counts.get(name, torch.zeros_like(pair)) + pair
     summed = {name: accelerator.reduce(counts[name], "sum") for name in sorted(counts)}

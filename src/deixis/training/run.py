@@ -16,12 +16,13 @@ from typing import IO, Any
 import yaml
 
 from deixis.errors import BadFileError, DeixisError
+from deixis.models.checkpoint import POINTERS, pointed
 from deixis.models.files import cannot_write, write_folder, write_json, write_text
 from deixis.reading.files import open_file
 from deixis.reading.plain import parse_json, read_json_object, read_yaml
 from deixis.training.recipe import Recipe
 
-POINTERS, METRICS, RECIPE, SAMPLES = "checkpoints.json", "metrics.jsonl", "recipe.yaml", "samples.jsonl"
+METRICS, RECIPE, SAMPLES = "metrics.jsonl", "recipe.yaml", "samples.jsonl"
 
 
 class Run:
@@ -48,15 +49,7 @@ class Run:
 
     def pointer(self, which: str) -> Path | None:
         """Return the folder of the ``last`` or ``best`` checkpoint, or None before there is one."""
-        if not (self.path / POINTERS).exists():
-            return None
-        name = read_json_object(self.path / POINTERS).get(which)
-        if name is None:
-            return None
-        folder = self.path / "checkpoints" / Path(str(name)).name
-        if not folder.is_dir():
-            raise BadFileError(f"{self.path / POINTERS} names {folder}, which is missing: the run is damaged")
-        return folder
+        return pointed(self.path, which)
 
     def save(self, name: str, fill: Callable[[Path], None]) -> str:
         """Write a checkpoint by ``fill(folder)`` and return its name, which :meth:`point` then makes known."""

@@ -4,23 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
 
-from deixis.captioning.model.config import InputSizes
 from deixis.data.batch import Batch
-from deixis.errors import BadFileError, BadRecipeError
-from deixis.interfaces import Grounder
-from deixis.models.checkpoint import VOCABULARY, WEIGHTS, ModelConfig, fill, load_config, load_weights, same_device
+from deixis.data.sizes import InputSizes
+from deixis.errors import BadRecipeError
+from deixis.interfaces import Grounder, Model
+from deixis.models.build import make_model
+from deixis.models.checkpoint import WEIGHTS, ModelConfig, load_config, same_device
+from deixis.models.names import find_model, load_grounder
 from deixis.models.registry import build
 from deixis.models.strict import unknown_key
 from deixis.objectives.base import Context
-from deixis.reading.tensors import check_sizes, tensor_shapes
-from deixis.regions.store.reader import RegionStore
-from deixis.text.vocabulary import Vocabulary
 from deixis.training.recipe import Recipe, StageRecipe
 
 if TYPE_CHECKING:  # readers and PyAV, which answering does without
@@ -84,36 +82,21 @@ class Stage(nn.Module):
         return {"loss": total, **shown}
 
 
-def input_sizes(store: RegionStore, vocabulary: Vocabulary) -> InputSizes:
-    """Return the widths that regions and vocabulary dictate."""
-    widths = store.header.widths
-    return InputSizes(
-        words=len(vocabulary),
-        features=store.width("features"),
-        classes=store.width("class_probs"),
-        region_words=store.width("word_probs"),
-        global_features=store.width("global_features"),
-        feature_map=int(widths["feature_map"][-1]) if "feature_map" in widths else 0,
-    )
-
-
-def build_model(recipe: Recipe, data: TrainingData) -> tuple[nn.Module, ModelConfig]:
+def build_model(recipe: Recipe, data: TrainingData) -> tuple[Model, ModelConfig]:
     """Return the model of a recipe, and what its folder will say of it."""
     store = data.store
-    sizes = input_sizes(store, data.vocabulary)
+    sizes = InputSizes.of_store(store, data.vocabulary)
     frames = _frames(data)
     settings = {**store.header.settings, **({"frames": frames} if frames > 1 else {})}
     config = ModelConfig(
-        recipe=recipe,
+        recipe=recipe.plain(),
         fingerprint=store.fingerprint,
         extractor=settings,
         sizes=asdict(sizes),
         classes=data.classes,
     )
-    model = _model(config, data.vocabulary, store.class_names)
-    start = getattr(model, "start", None)
-    if start is not None:  # what a new model takes over from others; a loaded one carries it in its own weights
-        start()
+    model = make_model(config, data.vocabulary, store.class_names)
+    model.start()
     return model, config
 
 
@@ -125,48 +108,10 @@ def _frames(data: TrainingData) -> int:
     return int(frame.max()) + 1 if frame.numel() else 1
 
 
-def load_model(folder: Path) -> tuple[nn.Module, Vocabulary, ModelConfig]:
-    """Return the model of a folder, ready to answer."""
-    config = load_config(folder)
-    check_sizes({"model": config.recipe.model.options, **config.sizes}, tensor_shapes(folder / WEIGHTS), str(folder))
-    weights = load_weights(folder, config)
-    vocabulary = Vocabulary.load(folder / VOCABULARY)
-    if config.sizes.get("words") != len(vocabulary):
-        raise BadFileError(f"{folder} was made for {config.sizes.get('words')} words, not {len(vocabulary)}: damaged")
-    try:
-        model = _model(config, vocabulary)
-    except (RuntimeError, ArithmeticError, TypeError, AssertionError, MemoryError) as error:
-        reason = " ".join(str(error).split())[:300]
-        raise BadFileError(f"no model can be built from the recipe in {folder}: {reason}") from error
-    fill(model, weights, folder)
-    return model.eval(), vocabulary, config
-
-
-def _model(config: ModelConfig, vocabulary: Vocabulary, detector_classes: tuple[str, ...] = ()) -> nn.Module:
-    component = config.recipe.model
-    try:
-        sizes = InputSizes(**config.sizes)
-    except TypeError as error:
-        raise BadFileError(f"the model's sizes do not fit this version: {error}") from error
-    model: nn.Module = build(
-        "model",
-        component.kind,
-        component.options,
-        "model",
-        sizes=sizes,
-        vocabulary=vocabulary,
-        classes=config.classes,
-        detector_classes=detector_classes,
-    )
-    return model
-
-
 def _grounder_loader(model: nn.Module, data: TrainingData) -> Callable[[str], Grounder]:
     """Return how an objective of this stage gets a teacher or a judge by name."""
 
     def load(name: str) -> Grounder:
-        from deixis.models.names import load_grounder  # models are built here, so they are loaded through here
-
         device = same_device(model)
         return load_grounder(name, fingerprint=data.store.fingerprint, vocabulary=data.vocabulary, device=device)
 
@@ -174,8 +119,6 @@ def _grounder_loader(model: nn.Module, data: TrainingData) -> Callable[[str], Gr
 
 
 def _grounder_digest(name: str) -> str:
-    from deixis.models.names import find_model
-
     return str(load_config(find_model(name, part="grounder")).files[WEIGHTS]["sha256"])
 
 
@@ -193,7 +136,7 @@ def build_stage(
         "vocabulary": data.vocabulary,
         "classes": data.classes,
         "data": data,
-        "sizes": input_sizes(data.store, data.vocabulary),
+        "sizes": InputSizes.of_store(data.store, data.vocabulary),
         "load_grounder": _grounder_loader(model, data),
         "grounder_digest": _grounder_digest,
         "tell": tell,

@@ -12,11 +12,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from deixis.errors import BadRecipeError
-from deixis.models.checkpoint import VOCABULARY, ModelConfig, fill, load_config, load_weights
+from deixis.interfaces import Model
+from deixis.models.checkpoint import VOCABULARY, fill, load_config, load_weights
 from deixis.models.names import Part, find_model
+from deixis.models.registry import find_class
 from deixis.regions.extraction.tasks import Settings
 from deixis.text.vocabulary import SPECIAL_WORDS, Vocabulary
 from deixis.training.dataset import TrainingData
@@ -40,29 +42,27 @@ def starting_regions(recipe: Recipe) -> Settings:
 
 def part_of(recipe: Recipe) -> Part:
     """Return which of the two models of a bundle, such as ``lite``, a recipe starts from."""
-    return "captioner" if recipe.model.kind == "captioner" else "grounder"
+    part: Part = find_class("model", recipe.model.kind, "model").part
+    return part
 
 
-def start_from(model: nn.Module, config: ModelConfig, data: TrainingData) -> None:
+def start_from(model: Model, recipe: Recipe, data: TrainingData) -> None:
     """Fill a new model with the weights its recipe starts from, or say in one line why they do not fit."""
-    recipe = config.recipe
     if recipe.start_from is None:
         return
     folder = find_model(recipe.start_from, part=part_of(recipe))
     other = load_config(folder)
-    other.require(config.fingerprint, data.store.path)
-    if other.recipe.model.kind != recipe.model.kind:
+    other.require(data.store.fingerprint, data.store.path)
+    if other.model.kind != recipe.model.kind:
         raise BadRecipeError(
-            f"start_from {recipe.start_from} is a {other.recipe.model.kind}, this recipe trains a {recipe.model.kind}"
+            f"start_from {recipe.start_from} is a {other.model.kind}, this recipe trains a {recipe.model.kind}"
         )
     known = Vocabulary.load(folder / VOCABULARY).words
     if data.vocabulary.words[: len(known)] != known or (data.vocabulary.words != known and not recipe.data.new_words):
         raise BadRecipeError(
             f"start_from {recipe.start_from} knows other words than {recipe.data.vocabulary}: leave data.vocabulary out"
         )
-    weights: dict[str, Tensor] = load_weights(folder, other)
-    adopt = getattr(model, "adopt", None)
-    weights = weights if adopt is None else adopt(weights)
+    weights = model.adopt(load_weights(folder, other))
     fill(model, with_new_words(weights, model.state_dict(), len(known), len(data.vocabulary)), folder)
 
 

@@ -102,20 +102,3 @@ def load_optimizer(optimizer: torch.optim.Optimizer, state: RunState) -> None:
         optimizer.load_state_dict({"state": moments, "param_groups": state.optimizer})
     except (ValueError, KeyError) as error:
         raise BadFileError(f"the saved optimizer does not fit the recipe's: {error}") from error
-
-
-def named(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Put a prefix before every name; tensors that share memory are copied, as safetensors needs."""
-    seen: set[int] = set()
-    out: dict[str, Tensor] = {}
-    for name, tensor in tensors.items():
-        shared = tensor.numel() > 0 and tensor.untyped_storage().data_ptr() in seen
-        seen.add(tensor.untyped_storage().data_ptr())
-        out[f"{prefix}.{name}"] = tensor.clone() if shared else tensor
-    return out
-
-
-def under(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Return the tensors under a prefix, without it."""
-    start = prefix + "."
-    return {name[len(start) :]: tensor for name, tensor in tensors.items() if name.startswith(start)}

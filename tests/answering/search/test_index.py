@@ -71,7 +71,7 @@ def test_the_second_stage_is_the_grounders_own_match(index: PhotoIndex, small: D
     assert part is not None
     found = {one.path: one.score for one in index.search(sentence.text)}
     for path in found:
-        regions = pad_regions(small.regions([path]), max_regions=part.config.recipe.data.regions)
+        regions = pad_regions(small.regions([path]), max_regions=part.config.inputs.regions)
         own = match_sentence(part.grounder(), small.words, sentence, regions)
         assert found[path] == pytest.approx(float(own[0]), abs=1e-4)
 
@@ -81,7 +81,7 @@ def test_word_scores_of_the_shipped_grounder_add_up_to_its_match() -> None:
     model = deixis.load("lite")
     part = model.grounder
     assert part is not None
-    regions = pad_regions([one.top(part.config.recipe.data.regions) for one in model.regions([*PHOTOS.glob("*.jpg")])])
+    regions = pad_regions([one.top(part.config.inputs.regions) for one in model.regions([*PHOTOS.glob("*.jpg")])])
     sentence = chunk("a white cup on a wooden table", model.words)
     own = match_sentence(part.grounder(), model.words, sentence, regions)
     table = word_scores(part.grounder(), model.words, ["white", "cup", "wooden", "table"], regions)

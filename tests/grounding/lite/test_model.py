@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 import torch
 
-from deixis.captioning.model.config import InputSizes
 from deixis.data.batch import Batch, PhraseBatch, RegionBatch
 from deixis.data.pad import pad_regions
+from deixis.data.sizes import InputSizes
 from deixis.grounding.lite.model import LiteConfig, LiteGrounder, word_facts
 from deixis.grounding.lite.region_facts import FACTS, region_facts
 from deixis.grounding.lite.word_groups import WordGroup

@@ -89,7 +89,7 @@ class PhotoIndex:
         self._fingerprint = model_fingerprint(model)
         part = model.grounder
         assert part is not None  # or there was no fingerprint
-        self._grounder, self._data = part.grounder(), part.config.recipe.data
+        self._grounder, self._data = part.grounder(), part.config.inputs
         if self.place.exists() and not self.place.is_dir():
             raise DeixisError(f"{self.place} is a file: --index takes a folder")
         if rebuild:

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from deixis.captioning.answer import Pointing, grounded_captions
 from deixis.captioning.model.adopt import adopt
-from deixis.captioning.model.config import CaptionerConfig, InputSizes
+from deixis.captioning.model.config import CaptionerConfig
 from deixis.captioning.model.decoded import Decoded
 from deixis.captioning.model.decoder import Attend, Decoder, Memory
 from deixis.captioning.model.distributed_attention import DistributedAttention
@@ -22,6 +22,8 @@ from deixis.captioning.search.run import run_search
 from deixis.captioning.search.sampling import draw
 from deixis.captioning.search.strategy import Generated, Strategy
 from deixis.data.batch import RegionBatch
+from deixis.data.sizes import InputSizes
+from deixis.interfaces import Grounder, Model
 from deixis.text.vocabulary import BEGIN, Vocabulary
 from deixis.types import GroundedCaption
 
@@ -37,8 +39,10 @@ class ScheduledSampling:
     generator: torch.Generator | None = None
 
 
-class Captioner(nn.Module):
+class Captioner(Model):
     """An encoder, a decoder and an attention (``config``) for data of given ``sizes``."""
+
+    part = "captioner"
 
     def __init__(self, config: CaptionerConfig, sizes: InputSizes) -> None:
         super().__init__()
@@ -47,6 +51,11 @@ class Captioner(nn.Module):
         self.decoder = Decoder(
             config.decoder, config.attention, config.width, sizes.words, cells=config.encoder.map != "none"
         )
+
+    @property
+    def branches(self) -> bool:
+        """Whether its rows of attention are branches of distributed attention, each with a word of its own."""
+        return isinstance(self.decoder.attention, DistributedAttention)
 
     @property
     def active_branches(self) -> int:
@@ -77,6 +86,12 @@ class Captioner(nn.Module):
         own = {name.removeprefix(ATTENTION): value for name, value in weights.items() if name.startswith(ATTENTION)}
         rest = {name: value for name, value in weights.items() if not name.startswith(ATTENTION)}
         return rest | {ATTENTION + name: value for name, value in adopt(self.decoder.attention, own).items()}
+
+    def as_grounder(self, vocabulary: Vocabulary) -> Grounder:
+        """Return the captioner as a grounder, which points where it looks."""
+        from deixis.captioning.as_grounder import CaptionerGrounder  # it holds a captioner
+
+        return CaptionerGrounder(self, vocabulary)
 
     def encode(self, regions: RegionBatch) -> Encoded:
         """Do all region work, once per image."""
@@ -167,8 +182,7 @@ class Captioner(nn.Module):
     ) -> list[GroundedCaption]:
         """Return for each image its best caption, with the boxes of its words."""
         generated = self.generate(regions, strategy, generator)
-        branches = isinstance(self.decoder.attention, DistributedAttention)
-        return grounded_captions(generated, regions, vocabulary, pointing, branches=branches)
+        return grounded_captions(generated, regions, vocabulary, pointing, branches=self.branches)
 
     def _sampled(
         self, gates: Tensor, memory: Memory, hidden: Tensor, feed: ScheduledSampling, image_of: Tensor

@@ -1,41 +1,9 @@
-"""The options of a captioner: what a recipe sets, and the sizes its data dictates. Plain frozen dataclasses."""
+"""The options of a captioner: what a recipe sets, as plain frozen dataclasses."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import Literal
-
-from deixis.types import Regions
-
-
-@dataclass(frozen=True, slots=True)
-class InputSizes:
-    """Widths that the regions and the vocabulary dictate; 0 means the regions do not carry it."""
-
-    words: int
-    """Words of the vocabulary, special ones included."""
-    features: int
-    classes: int = 0
-    region_words: int = 0
-    """Entries of ``word_probs``: the caption nouns and adjectives a region head knows."""
-    global_features: int = 0
-    feature_map: int = 0
-
-    @classmethod
-    def of(cls, regions: Regions, words: int) -> InputSizes:
-        """Read the sizes off the regions of one image."""
-
-        def width(value: object) -> int:
-            return int(value.shape[-1]) if hasattr(value, "shape") else 0
-
-        return cls(
-            words=words,
-            features=width(regions.features),
-            classes=width(regions.class_probs),
-            region_words=width(regions.word_probs),
-            global_features=width(regions.global_features),
-            feature_map=width(regions.feature_map),
-        )
 
 
 @dataclass(frozen=True, slots=True)

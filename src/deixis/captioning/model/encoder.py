@@ -12,8 +12,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from deixis.captioning.model.config import EncoderConfig, InputSizes
+from deixis.captioning.model.config import EncoderConfig
 from deixis.data.batch import RegionBatch
+from deixis.data.sizes import InputSizes
 from deixis.errors import DeixisError
 
 

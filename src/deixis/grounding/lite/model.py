@@ -16,8 +16,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from deixis.captioning.model.config import InputSizes
 from deixis.data.batch import Batch, PhraseBatch, RegionBatch, WordKind
+from deixis.data.sizes import InputSizes
 from deixis.errors import DeixisError
 from deixis.grounding.base import AnswerOptions, WordGrounder, real_words
 from deixis.grounding.lite.coverage import cell_masks, coverage

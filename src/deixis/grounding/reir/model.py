@@ -14,8 +14,8 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from deixis.captioning.model.config import InputSizes
 from deixis.data.batch import Batch, WordKind
+from deixis.data.sizes import InputSizes
 from deixis.errors import DeixisError
 from deixis.grounding.base import AnswerOptions, WordGrounder, real_words
 from deixis.grounding.label_prior import LabelPriorConfig, label_table, phrase_words, region_labels

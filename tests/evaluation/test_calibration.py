@@ -13,11 +13,13 @@ import pytest
 import torch
 from typer.testing import CliRunner
 
+from deixis.answering.load import Deixis
 from deixis.cli.main import app
 from deixis.data.batch import Batch, RegionBatch
 from deixis.errors import DeixisError
-from deixis.evaluation.calibrate_boxes import Judged, fit_calibration, judge_phrases
-from deixis.evaluation.evaluate import EvaluationOptions, evaluate
+from deixis.evaluation.calibration import Judged, fit_calibration, judge_phrases
+from deixis.evaluation.evaluate import evaluate
+from deixis.evaluation.setting import EvaluationOptions
 from deixis.grounding.base import AnswerOptions, WordGrounder
 from deixis.grounding.ensemble import Ensemble
 from deixis.grounding.lite.model import LiteGrounder
@@ -149,5 +151,8 @@ def test_a_grounder_is_trained_calibrated_and_measured(photos: Path, grid_store:
     both = load(f"{run}+{run}")  # an ensemble of a model with itself answers as the model does
     assert isinstance(both.model, Ensemble)
     options = EvaluationOptions("val", store=str(grid_store), limit=6, replicates=0)
-    alone, together = (evaluate(model, str(photos), options).report().sections[0].scores for model in (loaded, both))
+    alone, together = (
+        evaluate(model, str(photos), options).report().sections[0].scores
+        for model in (Deixis.from_pretrained(name, extractor=False) for name in (run, f"{run}+{run}"))
+    )
     assert together == pytest.approx(alone)

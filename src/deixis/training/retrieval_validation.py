@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from deixis.errors import DeixisError
-from deixis.evaluation.retrieval import similarities
 from deixis.grounding.base import WordGrounder
+from deixis.grounding.similarities import similarities
 from deixis.metrics.retrieval import score_retrieval
 from deixis.training.dataset import TrainingData
 from deixis.training.recipe import ValidationRecipe

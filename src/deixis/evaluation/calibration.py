@@ -10,16 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from deixis.answering.phrases import as_asked
 from deixis.data.collate import CaptionEncoder, EncodedCaption, EncodedExample, RegionSource, collate, encode_example
-from deixis.data.parses import with_parses
 from deixis.data.sampler import split
 from deixis.errors import BadFileError, DeixisError
+from deixis.evaluation.setting import Evaluation
 from deixis.geometry import iou
 from deixis.grounding.base import LONGEST_SENTENCE, WordGrounder
 from deixis.grounding.calibration import (
@@ -36,14 +36,11 @@ from deixis.grounding.calibration import (
 )
 from deixis.metrics.plots import curve
 from deixis.metrics.report import Breakdown, Section
-from deixis.models.names import find_model
+from deixis.models.names import LoadedModel, find_model
 from deixis.text.relations import RelationVocabulary
 from deixis.text.rules.chunker import chunk
 from deixis.text.vocabulary import Vocabulary, is_groundable
 from deixis.types import Example, Sentence
-
-if TYPE_CHECKING:
-    from deixis.evaluation.evaluate import Evaluation
 
 KEEP = 0.95
 """The share of true phrases that must not be called absent."""
@@ -181,30 +178,36 @@ def calibration_section(calibration: Calibration, own: Judged, other: Judged) ->
 
 def calibrate(work: Evaluation, keep: float = KEEP) -> Calibration:
     """Fit the calibration of a model to the photos of an evaluation, and keep it in the model's folder."""
-    model, own, other = judged(work)
-    made = fit_calibration(own, other, keep, model.calibration or _of_the_start(work))
+    grounder, own, other = judged(work)
+    model = grounder.model
+    assert isinstance(model, WordGrounder)
+    made = fit_calibration(own, other, keep, model.calibration or _of_the_start(grounder))
     data = {"data": work.dataset.path.name, "split": str(work.options.split)}
     made = replace(made, facts={**data, **made.facts})
     model.calibration = made
-    made.save(work.loaded.folder)
+    made.save(grounder.folder)
     return made
 
 
-def judged(work: Evaluation) -> tuple[WordGrounder, Judged, Judged]:
-    """Return the grounder of an evaluation, and its own and other phrases judged."""
-    model = work.loaded.model
-    if not isinstance(model, WordGrounder):
-        raise DeixisError(f"{work.loaded.name} is a {work.loaded.kind}, not a grounder: there is nothing to calibrate")
-    words, examples = work.loaded.vocabulary, work.examples
-    if not any(caption.phrases for example in examples for caption in example.captions):
+def judged(work: Evaluation) -> tuple[LoadedModel, Judged, Judged]:
+    """Return the grounder of an evaluation, and its own and other phrases judged, read as people's are."""
+    loaded = work.model.grounder
+    if loaded is None or not isinstance(loaded.model, WordGrounder):
+        part = work.model.part
+        raise DeixisError(f"{part.name} is a {part.kind}, not a grounder: there is nothing to calibrate")
+    words, examples = loaded.vocabulary, work.examples
+    if any(caption.phrases for example in examples for caption in example.captions):
+        examples = tuple(
+            replace(one, captions=tuple(as_asked(c, words) if c.phrases else c for c in one.captions))
+            for one in examples
+        )
+    else:
         examples = tuple(with_noun_phrases(example, words) for example in examples)
-    elif model.reads_relations:
-        examples = tuple(with_parses(examples))
     own, other = (
-        judge_phrases(model, words, examples, work.source, swapped=swapped, device=work.options.device)
+        judge_phrases(loaded.model, words, examples, work.source(loaded), swapped=swapped, device=work.model.device)
         for swapped in (False, True)
     )
-    return model, own, other
+    return loaded, own, other
 
 
 def with_noun_phrases(example: Example, vocabulary: Vocabulary) -> Example:
@@ -219,9 +222,9 @@ def _naming(sentence: Sentence) -> Sentence:
     return replace(sentence, phrases=kept, relations=())  # relations count phrases, of which some are gone
 
 
-def _of_the_start(work: Evaluation) -> Calibration | None:
+def _of_the_start(grounder: LoadedModel) -> Calibration | None:
     """Return the calibration of the model that this one started from."""
-    name = work.loaded.config.recipe.start_from
+    name = grounder.config.recipe.get("start_from")
     try:
         return None if name is None else Calibration.load(find_model(name, part="grounder"))
     except BadFileError:  # it is not here any more

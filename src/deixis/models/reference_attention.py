@@ -13,7 +13,6 @@ from torch import Tensor
 
 from deixis.captioning.answer import Pointing, point, priors
 from deixis.captioning.model.captioner import Captioner
-from deixis.captioning.model.distributed_attention import DistributedAttention
 from deixis.data.batch import Batch
 from deixis.data.collate import CaptionEncoder, RegionSource, collate, encode_example
 from deixis.grounding.base import WordGrounder
@@ -58,7 +57,7 @@ def look_at_references(
 ) -> list[AnnotatedAttention]:
     """Feed every reference and see where the model looks at its annotated words, a box a frame."""
     encoder = CaptionEncoder(vocabulary, LONGEST)
-    branches = isinstance(model, Captioner) and isinstance(model.decoder.attention, DistributedAttention)
+    branches = isinstance(model, Captioner) and model.branches
     look = look_of(model, pointing)
     found: list[AnnotatedAttention] = []
     for first in range(0, len(examples), batch):

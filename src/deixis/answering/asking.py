@@ -1,0 +1,60 @@
+"""How a model is asked: one set of options for the command line, Python, HTTP and evaluation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TypedDict, Unpack
+
+from deixis.captioning.answer import Pointing
+from deixis.captioning.search.fluent import fluent_search
+from deixis.captioning.search.strategy import Strategy
+from deixis.defaults import BEAM
+from deixis.errors import DeixisError
+from deixis.models.bundle import Method
+from deixis.text.vocabulary import Vocabulary
+
+
+class How(TypedDict, total=False):
+    """The fields of :class:`Asking` by name, as methods take them: ``model.caption(photo, beam=3, check=True)``."""
+
+    beam: int
+    check: bool
+    method: Method | None
+    pointing: Pointing | None
+    threshold: float | None
+    fluent: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """How a model is asked. What is None is left to the model's card."""
+
+    beam: int = BEAM
+    """Beam width; 1 is greedy."""
+    check: bool = False
+    """Ask the grounder whether each thing is really there."""
+    method: Method | None = None
+    """Where words point: where the captioner looked, or where the grounder finds their phrases."""
+    pointing: Pointing | None = None
+    """How attention becomes a box."""
+    threshold: float | None = None
+    """Probability below which the check doubts a thing."""
+    fluent: bool = True
+    """Keep from saying what reads badly (:func:`deixis.captioning.search.fluent.fluent_search`); papers do not."""
+
+    def __post_init__(self) -> None:
+        if self.beam < 1:
+            raise DeixisError(f"beam should be at least 1, got {self.beam}")
+        if self.threshold is not None and not 0 <= self.threshold <= 1:
+            raise DeixisError(f"threshold should be a probability between 0 and 1, got {self.threshold}")
+
+    @classmethod
+    def of(cls, asking: Asking | None, **how: Unpack[How]) -> Asking:
+        """Return what was asked, with single options changed."""
+        return replace(asking or cls(), **how)
+
+    def search(self, vocabulary: Vocabulary, *, chosen: bool) -> Strategy:
+        """Return the search for captions; ``chosen``: whether a grounder ranks what it finds."""
+        if self.fluent:
+            return fluent_search(vocabulary, self.beam, chosen=chosen)
+        return Strategy("greedy" if self.beam == 1 else "beam", width=self.beam)

@@ -1,0 +1,35 @@
+"""The boxes of a caption's words from a separate grounder, in place of where the captioner looked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from deixis.interfaces import Grounder
+from deixis.text.rules.chunker import chunk
+from deixis.text.vocabulary import Vocabulary
+from deixis.types import GroundedCaption, GroundedPhrase, GroundedWord, Regions
+
+
+def reground(caption: GroundedCaption, regions: Regions, grounder: Grounder, vocabulary: Vocabulary) -> GroundedCaption:
+    """Replace the boxes of a caption's words by those that a separate grounder finds for its noun phrases.
+
+    A word that no phrase covers keeps its boxes. A phrase the grounder does not find makes its words untrusted.
+    """
+    sentence = chunk(caption.text, vocabulary)
+    answers = grounder.ground(regions, sentence).phrases
+    words = [_regrounded(word, answers) if word.groundable else word for word in caption.words]
+    return replace(caption, words=tuple(words))
+
+
+def _regrounded(word: GroundedWord, phrases: Sequence[GroundedPhrase]) -> GroundedWord:
+    for phrase in phrases:
+        if phrase.start is not None and phrase.end is not None and phrase.start <= word.start < phrase.end:
+            return replace(
+                word,
+                boxes=phrase.boxes,
+                frames=phrase.frames,
+                score=phrase.score,
+                trusted=word.trusted and phrase.found,
+            )
+    return word

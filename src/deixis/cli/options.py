@@ -1,0 +1,57 @@
+"""Options that several commands share, so that they are called the same and mean the same everywhere."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+if TYPE_CHECKING:
+    from deixis.answering.asking import Asking
+    from deixis.answering.load import Deixis
+
+Method = Annotated[
+    Literal["attention", "grounder"] | None,
+    typer.Option(help="Where words point: attention, or grounder; else what suits the model."),
+]
+Point = Annotated[
+    Literal["auto", "argmax", "union", "soft_vote"] | None,
+    typer.Option(help="How attention becomes a box; else what suits the model."),
+]
+Objectness = Annotated[float | None, typer.Option(help="Exponent of the regions' objectness beside attention.")]
+Regionness = Annotated[float | None, typer.Option(help="Exponent of the regions' regionness beside attention.")]
+Threshold = Annotated[
+    float | None, typer.Option(min=0, max=1, help="Probability below which the check doubts a thing.")
+]
+
+
+def loaded(model: str, grounder: str | None, device: str, *, extractor: bool = True) -> Deixis:
+    """Load a model as ``--model`` and ``--grounder`` name it."""
+    from deixis.answering.load import Deixis
+
+    return Deixis.from_pretrained(model, grounder=grounder, device=device, extractor=extractor)
+
+
+def asked(
+    model: Deixis,
+    usual: Asking,
+    beam: int | None,
+    method: Literal["attention", "grounder"] | None,
+    point: Literal["auto", "argmax", "union", "soft_vote"] | None,
+    objectness: float | None,
+    regionness: float | None,
+    threshold: float | None,
+) -> Asking:
+    """Return how to ask: as usual, but for what the options say. Options that a model cannot follow are refused."""
+    model.require_method(method)
+    given = {"rule": point, "objectness": objectness, "regionness": regionness}
+    changes = {key: value for key, value in given.items() if value is not None}
+    pointing = replace(model.card.pointing, **changes) if changes else usual.pointing  # type: ignore[arg-type]
+    return replace(
+        usual,
+        beam=usual.beam if beam is None else beam,
+        method=method or usual.method,
+        pointing=pointing,
+        threshold=usual.threshold if threshold is None else threshold,
+    )
