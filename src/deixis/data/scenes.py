@@ -38,6 +38,8 @@ PLACES = {  # name: sky, ground, how a caption says it
     "snow": ((196, 208, 222), (240, 244, 250), "in the snow"),
     "street": ((186, 190, 200), (120, 120, 126), "on the street"),
 }
+NOUNS = ("man", "woman", "shirt", "dog", "ball", "car", "tree", "house")
+"""What phrases of scenes name."""
 SKIN = (226, 178, 140)
 
 Box = tuple[int, int, int, int]
