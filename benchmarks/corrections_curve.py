@@ -136,7 +136,9 @@ def _as_person(draft: dict[str, Any], people: dict[str, Example]) -> dict[str, A
 def _scores(name: str, examples: tuple[Example, ...], regions: RegionSource) -> dict[str, float]:
     loaded = load_part(name, part="grounder")
     assert isinstance(loaded.model, WordGrounder)
-    asked = RegionSource(regions.stores, loaded.config.inputs.regions)
+    inputs = loaded.config.inputs
+    sizes = {example.id: example.size for example in examples if example.size is not None}
+    asked = RegionSource(regions.stores, inputs.regions, whole=inputs.whole_image, sizes=sizes)
     with torch.inference_mode():
         scores = score_phrases(phrase_cases(loaded.model, loaded.vocabulary, examples, asked), ANY_BOX).scores
     return {key: round(float(scores[key]), 4) for key in ("R@1", "R@5", "pointing")}

@@ -43,6 +43,7 @@ COMMANDS: dict[str, Entry] = {
     "ground": Entry("deixis.cli.ground:ground", USE, "Find phrases in a photo: boxes, or that they are not there."),
     "search": Entry("deixis.cli.search:search", USE, "Find photos of a folder by a phrase, with boxes."),
     "label": Entry("deixis.cli.label:label", USE, "Draft boxes for the captions of a dataset, doubtful ones first."),
+    "review": Entry("deixis.cli.review:review", USE, "Make a page on which draft boxes are corrected, offline."),
     "corrections": Entry(
         "deixis.cli.corrections:corrections", USE, "Read corrected labels back: what changed, and training data."
     ),

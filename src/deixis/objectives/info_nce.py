@@ -18,8 +18,9 @@ from torch import Tensor
 
 from deixis.data.batch import Batch, WordKind
 from deixis.data.collate import EncodedExample
-from deixis.grounding.base import real_words, same_device
+from deixis.grounding.base import real_words
 from deixis.grounding.infoground import InfoGround
+from deixis.interfaces import device_of
 from deixis.objectives.base import Context, Objective
 from deixis.objectives.matching import widened
 from deixis.processes import gather_rows, masked_mean, processes
@@ -103,7 +104,7 @@ class LanguageContrast(Objective):
         self._said: dict[str, Tensor] = {}
         captions = corpus_captions(data.train.examples) if options.negatives != "none" else []
         if options.negatives in ("plausible", "re-ranked"):
-            self.table = self._negatives(captions, torch.device("cpu") if model is None else same_device(model), tell)
+            self.table = self._negatives(captions, torch.device("cpu") if model is None else device_of(model), tell)
             self._row = {caption: row for row, caption in enumerate(self.table.ids)}
         elif options.negatives == "random" and not options.allow_said:
             forms = [vocabulary.lemma(word) for word in vocabulary.words]
