@@ -16,6 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from deixis.errors import BadFileError, DeixisError
+from deixis.locks import only_writer
 from deixis.reading.files import read_lines
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(
     no_args_is_help=True,
+    add_completion=False,
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
     help="Parse captions; build vocabularies, relations and object classes; show negative captions.",
@@ -89,7 +91,9 @@ def prepare(
         head=rule,
         pronouns=pronouns,
     )
-    corpus.save(output)
+    output.mkdir(parents=True, exist_ok=True)
+    with only_writer(output):
+        corpus.save(output)
     summary = {"data": str(data), "split": used, "parser": parser, "output": str(output), **corpus.summary()}
     if as_json:
         print(json.dumps(summary, indent=2))
