@@ -94,6 +94,13 @@ class Cyclical(Objective):
     into that pass (section 3.2), but the embedding, the regions and the keys of the attention learn. Attention LSTM,
     language LSTM, embedding and output layer are shared. The localizer belongs to this objective, so the captioner that
     answers never has it.
+
+    Ma et al., *Learning to Generate Grounded Visual Captions without Localization Supervision*, ECCV 2020, section 3.2,
+    equations 6 to 8. Use together with ``cross_entropy``.
+
+    >>> objective = Cyclical(captioner)
+    >>> losses = objective(Context(captioner, batch))
+    >>> losses["reconstruction"].backward()
     """
 
     @classmethod

@@ -18,6 +18,13 @@ class Grounding(Objective):
 
     In clips the softmax is over the frames that carry a box of the word. ``loss``: the mean over pairs of a word and a
     right region, as GVD, or over words of the sum over their right regions (``nll``).
+
+    Zhou et al., *Grounded Video Description*, CVPR 2019 (its grounding loss). Use together with
+    ``region_classification``.
+
+    >>> objective = Grounding()
+    >>> losses = objective(Context(captioner, batch))
+    >>> losses["grounding"].backward()
     """
 
     needs = frozenset({"boxes", "classes"})
