@@ -41,6 +41,13 @@ class ImageContrast(Objective):
 
     Images of all processes are negatives, so the loss does not depend on how a batch is divided. Captions of one image
     share its row, so none of them is a negative of another.
+
+    Gupta et al., *Contrastive Learning for Weakly Supervised Phrase Grounding*, ECCV 2020, section 2.3, equation 8. Use
+    together with ``language_contrast``.
+
+    >>> objective = ImageContrast()
+    >>> losses = objective(Context(grounder, batch))
+    >>> losses["image_contrast"].backward()
     """
 
     trains = InfoGround
@@ -78,6 +85,13 @@ class LanguageContrastOptions:
 
 class LanguageContrast(Objective):
     """For one noun of each caption, the noun against others in its place (equation 9).
+
+    Gupta et al., *Contrastive Learning for Weakly Supervised Phrase Grounding*, ECCV 2020, section 2.4, equation 9. Use
+    together with ``image_contrast``.
+
+    >>> objective = LanguageContrast(options, data, vocabulary)
+    >>> losses = objective(Context(grounder, batch))
+    >>> losses["language_contrast"].backward()
 
     Args:
         options: Where the other nouns come from.
