@@ -277,9 +277,9 @@ def test_requests_at_once_share_passes_and_change_nothing(
     sizes: list[int] = []
     real = Deixis.captions
 
-    def counted(self: Deixis, images: Any, **more: Any) -> list[GroundedCaption]:
+    def counted(self: Deixis, images: Any, *asking: Any, **more: Any) -> list[GroundedCaption]:
         sizes.append(len(images))
-        return real(self, images, **more)
+        return real(self, images, *asking, **more)
 
     alone = {name: model.caption(photo, name=photo.name).to_json() for name, photo in example_photos.items()}
     monkeypatch.setattr(Deixis, "captions", counted)

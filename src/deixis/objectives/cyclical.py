@@ -63,6 +63,13 @@ class Cyclical(Objective):
     All passes are teacher forced. The localizer reads the most probable words of the first pass: no gradient goes back
     into that pass (section 3.2), but the embedding and the regions learn. Attention LSTM, language LSTM, embedding and
     output layer are shared. The localizer belongs to this objective, so the captioner that answers never has it.
+
+    Ma et al., *Learning to Generate Grounded Visual Captions without Localization Supervision*, ECCV 2020, section 3.2,
+    equations 6 to 8. Use together with ``cross_entropy``.
+
+    >>> objective = Cyclical(captioner)
+    >>> losses = objective(Context(captioner, batch))
+    >>> losses["reconstruction"].backward()
     """
 
     @classmethod

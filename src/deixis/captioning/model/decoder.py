@@ -1,5 +1,7 @@
 """The two-LSTM decoder (GVD, Up-Down, Cyclical eqs. 1-3), arranged so that a step does as little as possible.
 
+The same model without any arranging is in ``textbook.py``; tests hold the two together.
+
 An attention LSTM reads the image and the last word; its state asks the attention; a language LSTM reads what was seen
 and says the word. Both are kept as ``nn.LSTMCell``s, so the weights have their textbook meaning, but a step of all
 captions runs two matrix products: the attention LSTM's new state goes at once through the queries, the language LSTM's
