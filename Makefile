@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 EXTRAS := train,java,onnx,hf,ray,imports,docs,dev
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check docs bench format clean
+.PHONY: help demo picture test check docs bench format clean
 
 help: ## Show this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
@@ -23,6 +23,9 @@ $(STAMP): pyproject.toml constraints.txt spacy-model.txt
 
 demo: $(STAMP) ## Draw what Deixis sees in an example photo
 	@$(BIN)/python examples/demo.py
+
+picture: $(STAMP) ## Renew the output and the picture of the README with the model in the package
+	@$(BIN)/python examples/picture.py
 
 test: $(STAMP) ## Run all tests
 	$(BIN)/pytest -n 2

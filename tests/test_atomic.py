@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from deixis.atomic import require_new_folder, whole_file, whole_folder, write_bytes, write_json, write_text
+from deixis.atomic import (
+    require_new_folder,
+    temporary_name,
+    whole_file,
+    whole_folder,
+    write_bytes,
+    write_json,
+    write_text,
+)
 from deixis.errors import DeixisError
 
 
@@ -46,6 +58,38 @@ def test_text_json_and_bytes_come_back(tmp_path: Path) -> None:
 def test_json_that_is_no_json_is_refused_before_anything_is_written(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="JSON"):
         write_json(tmp_path / "j", float("nan"))
+    assert not list(tmp_path.iterdir())
+
+
+def _dead_process() -> int:
+    """The number of a process that has ended."""
+    child = subprocess.Popen([sys.executable, "-c", ""])
+    child.wait()
+    return child.pid
+
+
+def test_what_a_killed_process_left_goes_away_with_the_next_file(tmp_path: Path) -> None:
+    name = temporary_name(tmp_path / "old.txt").name
+    left = tmp_path / name.replace(str(os.getpid()), str(_dead_process()))
+    left.write_text("half")
+    folder = tmp_path / name.replace(str(os.getpid()), str(_dead_process())).replace("old", "folder")
+    (folder / "inside").mkdir(parents=True)
+    alive = tmp_path / name.replace(str(os.getpid()), str(os.getppid()))
+    elsewhere = tmp_path / ".old.txt.1-01234567.partial"  # of another machine: only that one knows whether it is alive
+    for file in (alive, elsewhere):
+        file.write_text("being written")
+    write_text(tmp_path / "new.txt", "new")
+    assert {item.name for item in tmp_path.iterdir()} == {"new.txt", alive.name, elsewhere.name}
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
+def test_a_full_disk_names_the_file_and_the_way_out(number: int, tmp_path: Path) -> None:
+    def no_room() -> None:
+        with whole_file(tmp_path / "big.bin"):
+            raise OSError(number, os.strerror(number))  # as write(2) gives it: without a name
+
+    with pytest.raises(DeixisError, match=r"cannot write .*big\.bin: the disk is full; make room, then run the same"):
+        no_room()
     assert not list(tmp_path.iterdir())
 
 

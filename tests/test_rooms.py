@@ -9,10 +9,10 @@ import pytest
 
 PACKAGE = Path(__file__).parents[1] / "src" / "deixis"
 ORDER = [
-    "errors", "defaults", "home", "atomic", "reading", "geometry", "types", "images", "video", "interfaces",
-    "processes",
+    "errors", "defaults", "home", "atomic", "locks", "engines", "reading", "geometry", "types", "images", "video",
+    "interfaces", "processes",
     "text", "regions", "data", "metrics", "captioning", "grounding", "objectives", "models", "training", "answering",
-    "evaluation", "export", "serve", "cli",
+    "evaluation", "export", "labels", "serve", "cli",
 ]  # fmt: skip
 NEVER = {"grounding": {"captioning"}, "answering": {"training"}, "evaluation": {"training"}}
 """Rooms that stand above and are still none of their business: two models, and learning beside using."""

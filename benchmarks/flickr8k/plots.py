@@ -77,7 +77,7 @@ def _dots(panel: Axes, values: Mapping[str, Sequence[float]]) -> None:
 
 
 def draw_sweep(path: Path, folder: Path = results.FOLDER) -> bool:
-    """F1_all and CIDEr against the weight of distillation (POS-SCAN, figure 3); 0 is cross entropy that goes on."""
+    """F1_all and CIDEr against the weight of distillation (POS-SCAN, figure 3); 0 is continued cross entropy."""
     rows = [r for r in TABLES["headline"].rows if r.name in (BASE, "distilled-lite")]
     rows += [r for r in TABLES["captioning"].rows if r.name.startswith(SWEEP)]
     found = {distillation_weight(row): many for row in rows if (many := _found(row, folder))}

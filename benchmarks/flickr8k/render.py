@@ -58,6 +58,9 @@ def markdown(table: Table, folder: Path | None = None) -> str:
     for variant, name in variants.items():
         parts += ["", *([f"*{name}*", ""] if name else []), *_figures(table, done, variant)]
     parts += ["", *_differences(table, done, tuple(variants))]
+    missing = [row.title for row in table.rows if not done[row.name]]
+    if missing:
+        parts += ["", f"Not run: {'; '.join(missing)}."]
     return "\n".join(parts)
 
 
@@ -72,7 +75,6 @@ def _figures(table: Table, done: dict[str, list[Result]], variant: str) -> list[
     for row in table.rows:
         many = done[row.name]
         if not many:
-            lines.append(_line([row.title, "", "", "not run", *[""] * (len(table.metrics) - 1)]))
             continue
         cells = [_spread([value for r in many if (value := r.value(variant, m)) is not None]) for m in table.metrics]
         steps = "/".join(dict.fromkeys(str(result.steps) for result in many))
@@ -93,7 +95,7 @@ def _differences(table: Table, done: dict[str, list[Result]], variants: Sequence
         _line(["---"] * (3 + len(heads))),
     ]
     for row in table.rows:
-        if row.against is None:
+        if row.against is None or not done[row.name]:
             continue
         other = rows[row.against]
         cells = []

@@ -101,7 +101,7 @@ CAPTIONING = Table(
     "captions",
     (
         Row(BASE, "captioning/baseline", "cross entropy, 8 epochs", seeds=CAPTION_SEEDS),
-        _captioner("continued", "captioning/continued", "cross entropy goes on"),
+        _captioner("continued", "captioning/continued", "continued cross entropy (control)"),
         _captioner("supervised", "captioning/pos-scan:truth", "human boxes (the bound)", (8.33, 23.09, 58.9), UP_DOWN),
         _captioner("cyclical", "captioning/cyclical", "cyclical", (4.98, 13.53, 61.4), CYCLICAL_TEST),
         _captioner(

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from deixis.answering import work
 from deixis.answering.label import draft_phrases, groundable, open_drafts
 from deixis.answering.load import Deixis, load
 from deixis.cli.main import app
@@ -65,6 +66,7 @@ def test_a_stopped_command_goes_on(small_bundle: Path, tmp_path: Path, monkeypat
     out = tmp_path / "labels.json"
     real = Deixis.ground_sentences
     asked: list[str] = []
+    monkeypatch.setattr(work, "AT_ONCE", 1)  # answers are kept as soon as those that go together are made
 
     def dies(self: object, seen: object, sentences: list[Sentence], *, name: str) -> list[GroundedPhrases]:
         if len(asked) == 2:

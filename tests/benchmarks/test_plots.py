@@ -65,7 +65,7 @@ def test_every_plot_is_drawn_from_results_and_is_the_same_each_time(tmp_path: Pa
     for name in plots.FIGURES:
         assert (first / name).read_bytes() == (second / name).read_bytes()
         assert "dc:date" not in (first / name).read_text()
-    assert "cross entropy goes on" in words(first / "results-errors.svg")
+    assert "continued cross entropy (control)" in words(first / "results-errors.svg")
     assert "whole image" in words(first / "results-iou.svg")
     assert {"linear", "1 hidden layer"} <= set(words(first / "results-bound.svg"))
 

@@ -11,9 +11,11 @@ import sys
 import time
 from pathlib import Path
 
+import psutil
 import pytest
 import torch
 
+from deixis.locks import only_writer
 from deixis.models.checkpoint import load_weights
 from deixis.training.run import Run
 from deixis.training.state import RunState
@@ -24,13 +26,19 @@ STEPS = 15  # five epochs of three batches
 
 
 def command(processes: int, recipe: Path, run: Path, *overrides: str) -> list[str]:
-    launch = [sys.executable, "-m"]
-    if processes > 1:
-        port = str(random.Random(str(run)).randrange(20_000, 60_000))
-        launch += ["accelerate.commands.launch", "--cpu", "--num_processes", str(processes), "--num_machines", "1"]
-        launch += ["--mixed_precision", "no", "--dynamo_backend", "no", "--main_process_port", port, "-m"]
-    options = ["stages.0.epochs=5", "validation.every=2", "save_every=2", *overrides]
-    return [*launch, "deixis", "train", str(recipe), *options, "-o", str(run), "--resume", "--threads", "1"]
+    options = ["stages.0.epochs=5", "validation.every=2", "save_every=2", *overrides, "--processes", str(processes)]
+    launch = [sys.executable, "-m", "deixis", "train", str(recipe), *options]
+    return [*launch, "-o", str(run), "--resume", "--threads", "1"]
+
+
+def came(run: Path) -> int:
+    """How many processes really trained, as the run's last checkpoint says."""
+    last = Run(run).pointer("last")
+    assert last is not None
+    state = RunState.load(last)
+    ranks = {name.split(".")[1] for name in state.tensors if name.startswith("random.")}
+    assert len(ranks) == state.processes  # every one of them has left its random generators
+    return state.processes
 
 
 def start(processes: int, recipe: Path, run: Path, *overrides: str) -> subprocess.Popen[bytes]:
@@ -69,6 +77,32 @@ def kill_after(process: subprocess.Popen[bytes], run: Path, step: int, number: i
     process.communicate(timeout=120)
 
 
+def members(process: subprocess.Popen[bytes]) -> list[int]:
+    """The processes that a launcher has started."""
+    return [child.pid for child in psutil.Process(process.pid).children()]
+
+
+def wait_for_step(process: subprocess.Popen[bytes], run: Path, step: int) -> None:
+    until = time.monotonic() + 240
+    while done(run) < step:
+        assert process.poll() is None
+        assert time.monotonic() < until
+        time.sleep(0.02)
+
+
+def kill_one_after(process: subprocess.Popen[bytes], run: Path, step: int) -> None:
+    """Kill one of several processes: the others must end too, and the launcher must say why."""
+    wait_for_step(process, run, step)
+    both = members(process)
+    assert len(both) == 2
+    os.kill(both[1], signal.SIGKILL)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 2
+    assert b"process 1 of 2 was ended by SIGKILL" in errors
+    assert b"Traceback" not in errors, errors.decode()
+    assert not any(psutil.pid_exists(pid) for pid in both)
+
+
 def assert_same(a: Path, b: Path) -> None:
     for which in ("last", "best"):
         one, two = Run(a).pointer(which), Run(b).pointer(which)
@@ -85,9 +119,14 @@ def test_killed_at_random_steps_and_resumed(processes: int, recipe_file: Path, t
     finish(start(processes, recipe_file, tmp_path / "whole"))
     assert len(curve(tmp_path / "whole")) == STEPS
     cut = tmp_path / "cut"
-    for step in sorted(random.Random(processes).sample(range(1, STEPS), 2)):
-        kill_after(start(processes, recipe_file, cut), cut, step, signal.SIGKILL)
+    first, second = sorted(random.Random(processes).sample(range(1, STEPS), 2))
+    if processes == 1:
+        kill_after(start(processes, recipe_file, cut), cut, first, signal.SIGKILL)
+    else:
+        kill_one_after(start(processes, recipe_file, cut), cut, first)
+    kill_after(start(processes, recipe_file, cut), cut, second, signal.SIGKILL)
     finish(start(processes, recipe_file, cut))
+    assert came(cut) == came(tmp_path / "whole") == processes
     assert_same(cut, tmp_path / "whole")
 
 
@@ -102,6 +141,7 @@ def test_sigterm_saves_at_the_next_step(processes: int, recipe_file: Path, tmp_p
     assert saved.step < STEPS
     finish(start(processes, recipe_file, run, "save_every=1000"))
     finish(start(processes, recipe_file, tmp_path / "whole", "save_every=1000"))
+    assert came(run) == came(tmp_path / "whole") == processes
     assert_same(run, tmp_path / "whole")
 
 
@@ -112,6 +152,7 @@ def test_two_processes_give_the_curve_of_one(accumulate: int, recipe_file: Path,
     same += ["model.decoder.word_dropout=0.0", "model.decoder.output_dropout=0.0"]
     finish(start(1, recipe_file, tmp_path / "one", *same))
     finish(start(2, recipe_file, tmp_path / "two", *same))
+    assert (came(tmp_path / "one"), came(tmp_path / "two")) == (1, 2)
     one, two = curve(tmp_path / "one"), curve(tmp_path / "two")
     assert len(one) == STEPS
     assert two == pytest.approx(one, rel=1e-4)
@@ -120,6 +161,58 @@ def test_two_processes_give_the_curve_of_one(accumulate: int, recipe_file: Path,
         for name in ("one", "two")
     )
     assert second == pytest.approx(first, abs=0.02)
+
+
+def test_a_killed_launcher_takes_its_processes_along(recipe_file: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    process = start(2, recipe_file, run, "stages.0.epochs=5000")
+    wait_for_step(process, run, 2)
+    both = [psutil.Process(pid) for pid in members(process)]
+    process.kill()
+    process.communicate(timeout=60)
+    gone, alive = psutil.wait_procs(both, timeout=60)
+    assert (len(gone), alive) == (2, [])
+    assert came(run) == 2  # and they saved what they had
+
+
+def test_the_second_writer_of_a_run_is_told_who_has_it(recipe_file: Path, tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    with only_writer(tmp_path / "run"):
+        second = start(1, recipe_file, tmp_path / "run")
+        _, errors = second.communicate(timeout=300)
+    assert second.returncode == 2
+    assert f"{tmp_path / 'run'} is being written by process {os.getpid()} on ".encode() in errors
+    assert not (tmp_path / "run" / "recipe.yaml").exists()
+
+
+def test_accelerate_that_starts_one_of_two_is_refused(recipe_file: Path, tmp_path: Path) -> None:
+    launcher = [sys.executable, "-m", "accelerate.commands.launch", "--cpu", "--num_processes", "2"]
+    launcher += ["--num_machines", "1", "--mixed_precision", "no", "--dynamo_backend", "no", "-m"]
+    refused = subprocess.run(
+        [*launcher, "deixis", "train", str(recipe_file), "-o", str(tmp_path / "run")],
+        env={**os.environ, "DEIXIS_HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
+    assert refused.returncode != 0
+    assert "started this process alone" in refused.stderr
+    assert not (tmp_path / "run").exists()
+
+
+def test_torchrun_really_starts_two(recipe_file: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2", "-m", "deixis"]
+    short = ["stages.0.epochs=1", "--no-tensorboard", "--threads", "1"]
+    subprocess.run(
+        [*launcher, "train", str(recipe_file), *short, "-o", str(run)],
+        env={**os.environ, "OMP_NUM_THREADS": "1", "DEIXIS_HOME": str(tmp_path)},
+        capture_output=True,
+        timeout=240,
+        check=True,
+    )
+    assert came(run) == 2
 
 
 def test_a_full_disk_keeps_the_last_checkpoint(recipe_file: Path, tmp_path: Path) -> None:

@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from deixis.answering.batches import in_batches
 from deixis.answering.load import Deixis
 from deixis.answering.resumable_lines import AnswerLines
+from deixis.answering.work import Asked, FindPhrases, FindSentences, Place, answer_photos
 from deixis.data.dataset import Dataset
 from deixis.errors import DeixisError
 from deixis.text.rules.chunker import chunk
@@ -28,30 +28,47 @@ def open_drafts(output: Path, model: Deixis) -> AnswerLines[GroundedPhrases]:
 
 
 def draft_labels(
-    model: Deixis, dataset: Dataset, ids: Sequence[str], drafts: AnswerLines[GroundedPhrases], failed: Failed
+    model: Deixis,
+    dataset: Dataset,
+    ids: Sequence[str],
+    drafts: AnswerLines[GroundedPhrases],
+    failed: Failed,
+    *,
+    place: Place | None = None,
+    source: tuple[str, str | None] = ("lite", None),
 ) -> Iterator[int]:
-    """Ground every caption of the photos that is not in ``drafts`` yet; yields how many photos were just dealt with."""
-    waiting: dict[str, tuple[Example, list[Sentence]]] = {}
+    """Ground every caption of the photos that is not in ``drafts`` yet; yields how many photos were just dealt with.
+
+    ``place`` and ``source`` say where, and with which model there: see :func:`deixis.answering.work.answer_photos`.
+    """
     passed = 0
-    for at, name in enumerate(ids):
-        try:
-            example = dataset[name]
-            if not isinstance(example.source, ImageFile):
-                raise DeixisError("a clip: boxes are drafted for photos only")
-        except DeixisError as error:
-            failed(name, error)
-            passed += 1
-        else:
+
+    def waiting() -> Iterator[Asked[list[Sentence]]]:
+        nonlocal passed
+        for name in ids:
+            try:
+                example = dataset[name]
+                if not isinstance(example.source, ImageFile):
+                    raise DeixisError("a clip: boxes are drafted for photos only")
+            except DeixisError as error:
+                failed(name, error)
+                passed += 1
+                continue
             image = photo_of(example, dataset)
             sentences = [groundable(caption, model.words) for caption in example.captions]
             sentences = [one for one in sentences if one.phrases and f"{image}\n{one.text}" not in drafts.answers]
             if sentences:
-                waiting[image] = (example, sentences)
+                yield Asked(image, example.source, sentences)
             else:
                 passed += 1
-        if len(waiting) == 64 or at + 1 == len(ids):
-            yield passed + _draft(model, waiting, drafts, failed)
-            waiting, passed = {}, 0
+
+    for found in answer_photos(model, waiting(), FindSentences(), place or Place(), source=source):
+        for name, reason in found.failed:
+            failed(name, DeixisError(reason))
+        drafts.add(found.answers)
+        yield passed + found.photos
+        passed = 0
+    yield passed
 
 
 def draft_phrases(
@@ -62,6 +79,8 @@ def draft_phrases(
     failed: Failed,
     *,
     boxes: int = 1,
+    place: Place | None = None,
+    source: tuple[str, str | None] = ("lite", None),
 ) -> Iterator[int]:
     """Look for the same phrases in photos without captions; yields how many photos were just dealt with.
 
@@ -74,29 +93,25 @@ def draft_phrases(
         drafts: What is done already; photos that were asked for other phrases are asked again.
         failed: Told which photos cannot be read.
         boxes: At most so many boxes of a phrase.
+        place: Where; this process if None.
+        source: What other processes load, see :func:`deixis.answering.work.answer_photos`.
     """
-    waiting = {
-        image: path
+    waiting = [
+        Asked(image, path, None)
         for image, path in photos.items()
         if (done := drafts.answers.get(f"{image}\nNone")) is None
         or [phrase.text for phrase in done.phrases] != list(phrases)
-    }
+    ]
     yield len(photos) - len(waiting)
-    seen = 0
-
-    def passed_over(image: str, error: DeixisError) -> None:
-        nonlocal seen
-        seen += 1
-        failed(image, error)
-
-    for batch in in_batches(waiting.items(), passed_over):
-        regions = model.regions([pixels for _, pixels in batch])
-        for (image, _), found in zip(batch, regions, strict=True):
-            answer = model.ground(found, phrases, name=image, boxes=boxes)
-            labelled = tuple(replace(phrase, label=phrase.text) for phrase in answer.phrases)
-            drafts.add([replace(answer, phrases=labelled)])
-        yield seen + len(batch)
-        seen = 0
+    for found in answer_photos(model, waiting, FindPhrases(tuple(phrases), boxes), place or Place(), source=source):
+        for name, reason in found.failed:
+            failed(name, DeixisError(reason))
+        labelled = [
+            replace(answer, phrases=tuple(replace(phrase, label=phrase.text) for phrase in answer.phrases))
+            for answer in found.answers
+        ]
+        drafts.add(labelled)
+        yield found.photos
 
 
 def read_phrases(text: str) -> list[str]:
@@ -106,21 +121,6 @@ def read_phrases(text: str) -> list[str]:
     if not phrases:
         raise DeixisError('there is no phrase to look for: give some, such as --phrases "dog, red car"')
     return phrases
-
-
-def _draft(
-    model: Deixis,
-    waiting: dict[str, tuple[Example, list[Sentence]]],
-    drafts: AnswerLines[GroundedPhrases],
-    failed: Failed,
-) -> int:
-    sources = {image: example.source for image, (example, _) in waiting.items()}
-    photos = [(image, source) for image, source in sources.items() if isinstance(source, ImageFile)]
-    for batch in in_batches(photos, failed):
-        regions = model.regions([pixels for _, pixels in batch])
-        for (image, _), seen in zip(batch, regions, strict=True):
-            drafts.add(model.ground_sentences(seen, waiting[image][1], name=image))
-    return len(waiting)
 
 
 def groundable(caption: Sentence, vocabulary: Vocabulary) -> Sentence:

@@ -7,7 +7,9 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Generic, Protocol, Self, TypeVar
 
+from deixis.atomic import cannot_write
 from deixis.errors import BadFileError, DeixisError
+from deixis.locks import Lock
 from deixis.reading.plain import parse_json
 from deixis.types import GroundedCaption
 
@@ -31,6 +33,7 @@ class Answer(Protocol):
 
 
 A = TypeVar("A", bound=Answer)
+GO_ON = "make room, then run the same command again: it goes on where it stopped"
 
 
 class AnswerLines(Generic[A]):
@@ -40,8 +43,8 @@ class AnswerLines(Generic[A]):
     ...     lines.add(model.captions([photo for photo in photos if photo not in lines.answers]))
     """
 
-    def __init__(self, path: Path, answers: dict[str, A], key: Callable[[A], str]) -> None:
-        self.path, self._key = path, key
+    def __init__(self, path: Path, answers: dict[str, A], key: Callable[[A], str], lock: Lock | None) -> None:
+        self.path, self._key, self._lock = path, key, lock
         self.answers = answers
         """What the file holds, by image (or by what tells answers apart)."""
         self._file = path.open("a", encoding="utf-8")
@@ -57,27 +60,39 @@ class AnswerLines(Generic[A]):
     ) -> Self:
         """Open a file to go on with it, or a new one. Answers of another model are not mixed in.
 
-        ``key`` says what tells answers apart: the image, unless one image has several.
+        ``key`` says what tells answers apart: the image, unless one image has several. A second process that opens the
+        file is told who has it: together they would write every answer twice.
         """
-        answers: dict[str, A] = {}
+        lock = None
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            whole = _whole_lines(path) if path.exists() else b""
-            for number, line in enumerate(whole.splitlines(), 1):
-                if line.strip():
-                    answer = _read(line, read, f"{path}, line {number}")
-                    if answer.model != model:
-                        raise DeixisError(
-                            f"{path} holds answers of the model {answer.model!r}, not {model!r}: "
-                            "choose another file with -o, or delete it"
-                        )
-                    answers[key(answer)] = answer
-            if path.exists() and path.stat().st_size > len(whole):
-                with path.open("r+b") as file:
-                    file.truncate(len(whole))
-            return cls(path, answers, key)
-        except OSError as error:
-            raise DeixisError(f"cannot write {path}: {error.strerror or error}") from error
+            lock = Lock(path) if path.is_file() or not path.exists() else None  # not for a pipe or a device
+            return cls(path, cls._there(path, read, model, key), key, lock)
+        except BaseException as error:
+            if lock is not None:
+                lock.release()
+            if isinstance(error, OSError):
+                raise cannot_write(path, error) from error
+            raise
+
+    @staticmethod
+    def _there(path: Path, read: Callable[[Mapping[str, Any]], A], model: str, key: Callable[[A], str]) -> dict[str, A]:
+        """Return what the file holds, after cutting off a line that was being written when its process died."""
+        answers: dict[str, A] = {}
+        whole = _whole_lines(path) if path.exists() else b""
+        for number, line in enumerate(whole.splitlines(), 1):
+            if line.strip():
+                answer = _read(line, read, f"{path}, line {number}")
+                if answer.model != model:
+                    raise DeixisError(
+                        f"{path} holds answers of the model {answer.model!r}, not {model!r}: "
+                        "choose another file with -o, or delete it"
+                    )
+                answers[key(answer)] = answer
+        if path.exists() and path.stat().st_size > len(whole):
+            with path.open("r+b") as file:
+                file.truncate(len(whole))
+        return answers
 
     def add(self, answers: Iterable[A]) -> None:
         """Append answers; they are on disk when this returns."""
@@ -87,13 +102,19 @@ class AnswerLines(Generic[A]):
                 self.answers[self._key(answer)] = answer
             self._file.flush()
         except OSError as error:
-            raise DeixisError(f"cannot write {self.path}: {error.strerror or error}; call again to go on") from error
+            raise cannot_write(self.path, error, GO_ON) from error
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._file.close()
+        try:
+            self._file.close()
+        except OSError as error:  # what was still in memory found no room
+            raise cannot_write(self.path, error, GO_ON) from error
+        finally:
+            if self._lock is not None:
+                self._lock.release()
 
 
 def require_alike(path: Path, captions: Iterable[GroundedCaption], *, checked: bool) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from deixis.cli.options import Method, Objectness, Point, Regionness, Threshold
+from deixis.cli.places import EngineOption, ProcessesOption
 from deixis.defaults import BEAM
 
 if TYPE_CHECKING:
-    from deixis.answering.asking import Asking
     from deixis.answering.known_photos import KnownPhotos
-    from deixis.answering.load import Deixis
+    from deixis.answering.work import Answered
     from deixis.types import GroundedCaption
 
 
@@ -41,6 +41,8 @@ def caption(
     picture: Annotated[
         bool | None, typer.Option("--picture/--no-picture", help="Show a small picture; else where colours allow.")
     ] = None,
+    engine: EngineOption = "local",
+    processes: ProcessesOption = 0,
     device: Annotated[str, typer.Option(help="cpu, cuda, …")] = "cpu",
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object per photo.")] = False,
 ) -> None:
@@ -52,6 +54,7 @@ def caption(
     from deixis.answering.known_photos import KnownPhotos
     from deixis.answering.photos import find_photos
     from deixis.answering.resumable_lines import AnswerLines, require_alike
+    from deixis.answering.work import Asked, Caption, Place, answer_photos
     from deixis.cli.options import asked, loaded
     from deixis.cli.outputs import check_output
     from deixis.cli.pictures import write_pictures
@@ -79,7 +82,14 @@ def caption(
             require_alike(lines.path, lines.answers.values(), checked=check)
             answers = _answered(paths, lines.answers, known)
         waiting = [path for path in paths if str(path) not in answers]
-        for batch in _captions(answerer, waiting, asking, failed, progress=len(waiting) > 16):
+        made = answer_photos(
+            answerer,
+            (Asked(str(path), path, None) for path in waiting),
+            Caption(asking),
+            Place(engine, processes, device),
+            source=(model, grounder),
+        )
+        for batch in _shown(made, len(waiting), failed):
             if lines is not None and known is not None:
                 lines.add(batch)
                 known.add(answer.image for answer in batch)
@@ -113,24 +123,18 @@ def _answered(
     return found
 
 
-def _captions(
-    model: Deixis, photos: list[Path], asking: Asking, failed: list[str], *, progress: bool
+def _shown(
+    made: Iterable[Answered[GroundedCaption]], photos: int, failed: list[str]
 ) -> Iterator[list[GroundedCaption]]:
-    """Yield captions batch by batch, with a bar on stderr for long lists."""
+    """Yield captions as they come, with a bar on stderr for long lists; photos that could not be read are named."""
     from rich.console import Console
     from rich.progress import Progress
 
-    from deixis.answering.batches import in_batches
-    from deixis.errors import DeixisError
-
-    def note(photo: str, error: DeixisError) -> None:
-        failed.append(photo)
-        typer.echo(f"deixis: {error}", err=True)
-
-    bar = Progress(console=Console(stderr=True), disable=not progress, transient=True)
-    with bar:
-        task = bar.add_task("captions", total=len(photos))
-        for batch in in_batches(((str(photo), photo) for photo in photos), note):
-            names = [name for name, _ in batch]
-            yield model.captions([pixels for _, pixels in batch], asking, names=names)
-            bar.advance(task, len(batch))
+    with Progress(console=Console(stderr=True), disable=photos <= 16, transient=True) as bar:
+        task = bar.add_task("captions", total=photos)
+        for some in made:
+            for name, reason in some.failed:
+                failed.append(name)
+                typer.echo(f"deixis: {reason}", err=True)
+            yield some.answers
+            bar.advance(task, some.photos)

@@ -6,14 +6,17 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import typer
+
+from deixis.cli.places import EngineOption, ProcessesOption
 
 if TYPE_CHECKING:
     from deixis.answering.label import Failed
     from deixis.answering.load import Deixis
     from deixis.answering.resumable_lines import AnswerLines
+    from deixis.answering.work import Place
     from deixis.types import GroundedPhrases
 
 Drafting = Callable[["Deixis", "AnswerLines[GroundedPhrases]", "Failed"], Iterator[int]]
@@ -41,19 +44,22 @@ def label(
     prefix: Annotated[
         str | None, typer.Option(help="Label Studio: what goes before a photo's name, an address or its local files.")
     ] = None,
+    engine: EngineOption = "local",
+    processes: ProcessesOption = 0,
     device: Annotated[str, typer.Option(help="cpu, cuda, …")] = "cpu",
     as_json: Annotated[bool, typer.Option("--json", help="Print a summary as JSON.")] = False,
 ) -> None:
     """Draft boxes for every phrase of every caption, or for the phrases you name, the doubtful ones first.
 
     Stopped in the middle, the same command goes on where it was; the file of labels appears when all is done.
-    `deixis review` makes a page on which to correct them, `deixis corrections` reads them back.
+    `deixis corrections` reads them back when a person has corrected them.
     """
     from rich.console import Console
     from rich.progress import Progress
 
     from deixis.answering.label import open_drafts
     from deixis.answering.load import load
+    from deixis.answering.work import Place
     from deixis.cli.outputs import check_folder, check_output
     from deixis.errors import DeixisError
     from deixis.export.formats import FORMATS
@@ -70,7 +76,12 @@ def label(
         failed += 1
         typer.echo(f"deixis: {image}: {error}", err=True)
 
-    work = _of_captions(data, split, reader, limit) if wanted is None else _of_phrases(data, wanted, boxes, limit)
+    where = _Where(Place(engine, processes, device), (model, grounder))
+    work = (
+        _of_captions(data, split, reader, limit, where)
+        if wanted is None
+        else _of_phrases(data, wanted, boxes, limit, where)
+    )
     loaded = load(model, grounder=grounder, device=device)
     with open_drafts(output, loaded) as drafts, Progress(console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("photos", total=work.photos)
@@ -112,7 +123,14 @@ def _phrases(given: str | None, file: Path | None, split: str | None, reader: st
     return read_phrases("\n".join(filter(None, (given, None if file is None else read_text(file)))))
 
 
-def _of_captions(data: str, split: str | None, reader: str | None, limit: int | None) -> _Work:
+class _Where(NamedTuple):
+    """Where the work is done, and which model is loaded there."""
+
+    place: Place
+    source: tuple[str, str | None]
+
+
+def _of_captions(data: str, split: str | None, reader: str | None, limit: int | None, where: _Where) -> _Work:
     from deixis.answering.label import draft_labels
     from deixis.data.locations import find
     from deixis.data.open import open_dataset
@@ -120,10 +138,16 @@ def _of_captions(data: str, split: str | None, reader: str | None, limit: int | 
     dataset = open_dataset(find(data, "data"), reader)
     ids = dataset.ids(split)[:limit]
     nothing = f"{dataset.path} has no photo with a caption that names something: nothing to label"
-    return _Work(len(ids), lambda model, drafts, failed: draft_labels(model, dataset, ids, drafts, failed), nothing)
+    return _Work(
+        len(ids),
+        lambda model, drafts, failed: draft_labels(
+            model, dataset, ids, drafts, failed, place=where.place, source=where.source
+        ),
+        nothing,
+    )
 
 
-def _of_phrases(data: str, phrases: list[str], boxes: int, limit: int | None) -> _Work:
+def _of_phrases(data: str, phrases: list[str], boxes: int, limit: int | None, where: _Where) -> _Work:
     from deixis.answering.label import draft_phrases
     from deixis.answering.photos import find_photos
     from deixis.data.locations import find
@@ -133,7 +157,9 @@ def _of_phrases(data: str, phrases: list[str], boxes: int, limit: int | None) ->
     photos = {path.relative_to(root).as_posix(): path for path in find_photos([folder])[:limit]}
     return _Work(
         len(photos),
-        lambda model, drafts, failed: draft_phrases(model, photos, phrases, drafts, failed, boxes=boxes),
+        lambda model, drafts, failed: draft_phrases(
+            model, photos, phrases, drafts, failed, boxes=boxes, place=where.place, source=where.source
+        ),
         f"none of the {len(photos)} photos of {folder} can be read: nothing to label",
     )
 

@@ -15,6 +15,7 @@ from typing import Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from deixis.atomic import disk_is_full
 from deixis.errors import DeixisError
 
 USE, PREPARE, LEARN = "Use it", "Prepare", "Learn and measure"
@@ -37,6 +38,9 @@ COMMANDS: dict[str, Entry] = {
     "ground": Entry("deixis.cli.ground:ground", USE, "Find phrases in a photo: boxes, or that they are not there."),
     "search": Entry("deixis.cli.search:search", USE, "Find photos of a folder by a phrase, with boxes."),
     "label": Entry("deixis.cli.label:label", USE, "Draft boxes for the captions of a dataset, doubtful ones first."),
+    "corrections": Entry(
+        "deixis.cli.corrections:corrections", USE, "Read corrected labels back: what changed, and training data."
+    ),
     "data": Entry("deixis.cli.data:app", PREPARE, "Look at a dataset: what is in it, draw an example, make clips."),
     "regions": Entry("deixis.cli.regions:app", PREPARE, "Find and store the regions of photos; measure their recall."),
     "text": Entry("deixis.cli.text:app", PREPARE, "Parse captions; build vocabularies, relations and object classes."),
@@ -125,6 +129,10 @@ def main(arguments: list[str] | None = None) -> None:
         if isinstance(error, BrokenPipeError):  # the reader of a pipe has seen enough
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             sys.exit(0)
+        if disk_is_full(error):
+            file = getattr(error, "filename", None)
+            where = f"cannot write {file}: " if file else ""
+            _leave(f"{where}the disk is full; make room, then run the same command again", debug, error)
         _leave(f"{type(error).__name__}: {error}", debug, error)
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from deixis.errors import BadRecipeError
+from deixis.locks import only_writer
 
 if TYPE_CHECKING:
     from deixis.regions.training.prepare import Photo
@@ -54,7 +55,9 @@ def train(
     folder = cache or cache_home() / "regions" / cache_name(photos)
     prepare(photos, folder, teachers, plan.words, boxes, plan.more_boxes, progress)
     about = {"licences": LICENCES, "photos": len(photos)}
-    written = learn(plan, folder, weights, output, about, stop_after)
+    output.mkdir(parents=True, exist_ok=True)
+    with only_writer(output):
+        written = learn(plan, folder, weights, output, about, stop_after)
     if as_json:
         typer.echo(json.dumps({"run": str(output), "extractor": str(written), "photos": len(photos)}))
     else:

@@ -16,6 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from deixis.errors import BadFileError, DeixisError
+from deixis.locks import only_writer
 from deixis.reading.files import read_lines
 
 if TYPE_CHECKING:
@@ -89,7 +90,9 @@ def prepare(
         head=rule,
         pronouns=pronouns,
     )
-    corpus.save(output)
+    output.mkdir(parents=True, exist_ok=True)
+    with only_writer(output):
+        corpus.save(output)
     summary = {"data": str(data), "split": used, "parser": parser, "output": str(output), **corpus.summary()}
     if as_json:
         print(json.dumps(summary, indent=2))

@@ -7,7 +7,7 @@ the folder; else ``dog.txt`` beside ``dog.jpg``, one caption a line. Photos may 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -57,13 +57,7 @@ class PhotoFolder(Dataset):
 
     @cached_property
     def _names(self) -> Mapping[str, str | None]:
-        """Photos by what a row may call them: path or bare name, with and without ending; None where two fit."""
-        found: dict[str, str | None] = {}
-        for id in self._files:
-            path = PurePosixPath(id)
-            for name in dict.fromkeys((path.name, path.with_suffix("").as_posix(), path.stem)):
-                found[name] = None if name in found else id
-        return found | {id: id for id in self._files}
+        return names_of(self._files)
 
     @cached_property
     def _rows(self) -> Mapping[str, list[tuple[str, dict[str, Any]]]]:
@@ -125,6 +119,17 @@ class PhotoFolder(Dataset):
         for place, record in self._rows[id]:
             captions += read_record(record, size, self.problems, place)[0]
         return Example(id, ImageFile(photo), size, tuple(captions), self._split_of(id))
+
+
+def names_of(ids: Iterable[str]) -> Mapping[str, str | None]:
+    """Return photos by what a file may call them: path or bare name, with and without ending; None where two fit."""
+    ids = list(ids)
+    found: dict[str, str | None] = {}
+    for id in ids:
+        path = PurePosixPath(id)
+        for name in dict.fromkeys((path.name, path.with_suffix("").as_posix(), path.stem)):
+            found[name] = None if name in found else id
+    return found | {id: id for id in ids}
 
 
 def _captions_file(folder: Path) -> Path | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import json
 import os
@@ -14,7 +13,7 @@ from typing import Any
 from safetensors import SafetensorError
 
 from deixis import atomic
-from deixis.atomic import sync
+from deixis.atomic import DiskFullError, sync
 from deixis.errors import DeixisError
 
 
@@ -23,7 +22,7 @@ def write_text(path: Path, text: str) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         atomic.write_text(path, text)
-    except OSError as error:
+    except (OSError, DiskFullError) as error:
         raise cannot_write(path, error) from error
 
 
@@ -44,7 +43,7 @@ def write_folder(path: Path, fill: Callable[[Path], None]) -> None:
             sync(file)
         temporary.rename(path)
         sync(path.parent)
-    except (OSError, SafetensorError) as error:
+    except (OSError, SafetensorError, DiskFullError) as error:
         shutil.rmtree(temporary, ignore_errors=True)
         raise cannot_write(path, error) from error
     except BaseException:
@@ -54,9 +53,7 @@ def write_folder(path: Path, fill: Callable[[Path], None]) -> None:
 
 def cannot_write(path: Path, error: Exception) -> DeixisError:
     """Return the error for a failed write; what was there before is untouched."""
-    full = getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG) or "os error 28" in str(error)
-    what = "the disk is full" if full else str(error)
-    return DeixisError(f"cannot write {path}: {what}; earlier checkpoints are untouched, make room and use --resume")
+    return atomic.cannot_write(path, error, "earlier checkpoints are untouched, make room and use --resume")
 
 
 def digest(path: Path) -> dict[str, Any]:

@@ -19,7 +19,7 @@ class AttentionConsistencyOptions:
 
     direction: Literal["localizer||decoder", "decoder||localizer"] = "localizer||decoder"
     stop_localizer: bool = True
-    """Whether only the decoder's attention moves (the attended regions should become like the localized ones)."""
+    """Whether the localizer is held fixed (no gradient), so that the decoder's attention moves towards it."""
 
 
 class AttentionConsistency(Objective):

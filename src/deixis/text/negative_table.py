@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import shutil
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
@@ -16,6 +15,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
+from deixis.atomic import sweep, temporary_name
 from deixis.errors import BadFileError
 from deixis.home import cache_home
 from deixis.reading.plain import read_json_object
@@ -139,7 +139,8 @@ class NegativeTable:
 
     def save(self, folder: Path, facts: dict[str, object]) -> None:
         """Write the table under a temporary name and rename it."""
-        partial = folder.with_name(f".{folder.name}.{os.getpid()}.partial")
+        partial = temporary_name(folder)
+        sweep(partial.parent)
         partial.mkdir(parents=True)
         save_file({"place": self.place, "words": self.words}, partial / TENSORS)
         digest = hashlib.sha256((partial / TENSORS).read_bytes()).hexdigest()

@@ -37,6 +37,13 @@ class Run:
         """Whether a run was begun here."""
         return (self.path / RECIPE).exists() or (self.path / POINTERS).exists()
 
+    def make_folder(self) -> None:
+        """Make the folder if there is none."""
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise cannot_write(self.path, error) from error
+
     def begin(self, recipe: Recipe) -> None:
         """Start a new run in a folder that holds none."""
         if self.exists:

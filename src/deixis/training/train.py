@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -14,8 +15,10 @@ from accelerate.utils import broadcast_object_list
 from rich.console import Console
 
 from deixis.errors import DeixisError
+from deixis.locks import only_writer
 from deixis.models.files import write_json
 from deixis.training.dataset import TrainingData, load_data
+from deixis.training.launch import is_launched, naming_the_lost, require_processes
 from deixis.training.loop import Trainer
 from deixis.training.recipe import Precision, Recipe
 from deixis.training.run import Run
@@ -55,6 +58,7 @@ def train(
     console: Console | None = None,
     tensorboard: bool = True,
     data: TrainingData | None = None,
+    processes: int | None = None,
 ) -> Trained:
     """Train ``recipe`` in the folder ``path``; with several seeds, each in ``path/seed-N``.
 
@@ -67,6 +71,7 @@ def train(
         console: Where progress goes; stderr when None.
         tensorboard: Also write TensorBoard files where the package is there.
         data: What ``recipe.data`` names, where it is loaded already: many short runs share one reading.
+        processes: How many processes must have come together; fewer or more is an error. None: as many as came.
     """
     if seeds < 1:
         raise DeixisError(f"{seeds} seeds cannot be trained: give 1 or more")
@@ -77,26 +82,30 @@ def train(
     recipe = replace(recipe, precision=_precision(recipe.precision, path if seeds == 1 else None, resume=resume))
     AcceleratorState._reset_state()  # it remembers the precision of the run before this one in the same process
     accelerator = Accelerator(
+        cpu=is_launched() and not torch.accelerator.is_available(),  # else it looks for GPUs and stays alone
         mixed_precision="bf16" if recipe.precision == "bf16" else "no",
         kwargs_handlers=[DistributedDataParallelKwargs(find_unused_parameters=True)],
     )
+    require_processes(processes, accelerator.num_processes)
     words = starting_words(recipe)  # a model that is not there is said before a folder is begun
     plans = [replace(recipe, seed=recipe.seed + at) for at in range(seeds)]
     places = [path if seeds == 1 else path / f"seed-{plan.seed}" for plan in plans]
-    _begin(plans, places, accelerator, resume=resume)
     trained = Trained(path)
-    for plan, place in zip(plans, places, strict=True):
-        if data is None:
-            with accelerator.main_process_first():  # so that captions are parsed once and the others read the parse
-                data = load_data(words, plan.seed, starting_regions(recipe))
-        run = Run(place)
-        watch = Watch(enabled=accelerator.is_main_process, console=console, run=run, tensorboard=tensorboard)
-        trainer = Trainer(plan, replace(data, train=replace(data.train, seed=plan.seed)), run, accelerator, watch)
-        trained.metrics[plan.seed] = trainer.fit(resume=resume)
-        accelerator.free_memory()
-    if seeds > 1 and accelerator.is_main_process:
-        facts = {"seeds": {str(seed): values for seed, values in trained.metrics.items()}}
-        write_json(path / "seeds.json", {**facts, "mean": trained.mean, "deviation": trained.deviation})
+    with ExitStack() as locks:
+        _begin(plans, places, accelerator, locks, resume=resume)
+        for plan, place in zip(plans, places, strict=True):
+            if data is None:
+                with accelerator.main_process_first():  # so that captions are parsed once and the others read the parse
+                    data = load_data(words, plan.seed, starting_regions(recipe))
+            run = Run(place)
+            watch = Watch(enabled=accelerator.is_main_process, console=console, run=run, tensorboard=tensorboard)
+            trainer = Trainer(plan, replace(data, train=replace(data.train, seed=plan.seed)), run, accelerator, watch)
+            with naming_the_lost():
+                trained.metrics[plan.seed] = trainer.fit(resume=resume)
+            accelerator.free_memory()
+        if seeds > 1 and accelerator.is_main_process:
+            facts = {"seeds": {str(seed): values for seed, values in trained.metrics.items()}}
+            write_json(path / "seeds.json", {**facts, "mean": trained.mean, "deviation": trained.deviation})
     return trained
 
 
@@ -112,13 +121,17 @@ def _precision(asked: Precision, path: Path | None, *, resume: bool) -> Precisio
     return "bf16" if fast else "float32"
 
 
-def _begin(plans: Sequence[Recipe], places: Sequence[Path], accelerator: Accelerator, *, resume: bool) -> None:
-    """Let the main process start or check the folders, and tell every process if it could not."""
+def _begin(
+    plans: Sequence[Recipe], places: Sequence[Path], accelerator: Accelerator, locks: ExitStack, *, resume: bool
+) -> None:
+    """Let the main process take, start or check the folders, and tell every process if it could not."""
     problem: list[str | None] = [None]
     if accelerator.is_main_process:
         try:
             for plan, place in zip(plans, places, strict=True):
                 run = Run(place)
+                run.make_folder()
+                locks.enter_context(only_writer(place))
                 if resume and run.exists:
                     changed = run.recipe().differences(plan)
                     if changed:

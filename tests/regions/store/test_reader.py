@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 import pickle
 import subprocess
 import sys
@@ -291,7 +292,7 @@ def test_a_part_cut_short_by_a_crash_is_made_again(tmp_path: Path) -> None:
 
 def test_another_job_in_the_same_folder_is_refused(tmp_path: Path) -> None:
     writer = StoreWriter(tmp_path / "store", ["a", "b"], FINGERPRINT, {"max_regions": 5})
-    with pytest.raises(DeixisError, match="another process is writing"):
+    with pytest.raises(DeixisError, match=rf"is being written by process {os.getpid()} on "):
         StoreWriter(tmp_path / "store", ["a", "b"], FINGERPRINT, {"max_regions": 5})
     writer.close()
     with pytest.raises(DeixisError, match="unfinished"):

@@ -6,19 +6,17 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
-from typing import Literal
 
+from deixis.engines import ENGINES, Engine, run_tasks
 from deixis.errors import BadFileError, DeixisError
 from deixis.images import IMAGE_SUFFIXES
-from deixis.regions.extraction.local_engine import run_here, run_local
-from deixis.regions.extraction.tasks import Settings, Source, Task
+from deixis.regions.extraction.tasks import Settings, Source, Task, Worker
 from deixis.regions.registry import build_extractor, public_name
 from deixis.regions.store.reader import RegionStore
 from deixis.regions.store.writer import Part, StoreWriter
 from deixis.types import ImageFile
-
-Engine = Literal["local", "ray"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +59,7 @@ def extract(
         device: Where networks run.
         progress: Called whenever some images are finished.
     """
-    if engine not in ("local", "ray"):
+    if engine not in ENGINES:
         raise DeixisError(f"unknown engine {engine!r}; there are local and ray")
     if not ids:
         raise DeixisError("there are no images to extract regions from")
@@ -76,18 +74,13 @@ def extract(
         for number in list(writer.pending):
             yield Task(number, tuple((name, _portable(name, find)) for name in writer.part_ids(number)))
 
-    def parts() -> Iterator[Part]:
-        if engine == "ray":
-            from deixis.regions.extraction.ray_engine import run_ray
-
-            return run_ray(tasks(), settings, fingerprint, workers=max(processes, 1), device=device)
-        if processes == 0:
-            return run_here(tasks(), settings, fingerprint, device)
-        return run_local(tasks(), settings, fingerprint, processes=processes, device=device)
-
     try:
         if writer.pending:
-            for part in parts():
+            build = partial(Worker, settings, fingerprint, device)
+            parts: Iterator[Part] = run_tasks(
+                tasks(), build, engine=engine, processes=processes, device=device, ordered=False, describe=_names
+            )
+            for part in parts:
                 writer.add(part)
                 done += len(writer.part_ids(part.number))
                 if progress is not None:
@@ -95,6 +88,10 @@ def extract(
         return writer.finish()
     finally:
         writer.close()
+
+
+def _names(task: Task) -> str:
+    return f"the images {', '.join(name for name, _ in task.images)}"
 
 
 def _portable(name: str, find: Callable[[str], Source]) -> Source | bytes | BadFileError:

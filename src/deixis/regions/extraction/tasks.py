@@ -59,7 +59,7 @@ class Worker:
                 "every machine needs the same version of deixis and the same weights"
             )
 
-    def run(self, task: Task) -> Part:
+    def __call__(self, task: Task) -> Part:
         """Make one part; an image that cannot be used is noted in it with the reason."""
         found: dict[str, Regions | str] = {}
         for group in self._read(task, found):

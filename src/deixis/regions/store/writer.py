@@ -15,21 +15,15 @@ import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType
-from typing import IO, Any
+from typing import Any
 
 from deixis.atomic import write_bytes
 from deixis.errors import BadFileError, DeixisError
+from deixis.locks import Lock
 from deixis.reading.plain import read_json_object
 from deixis.regions.store.reader import HEADER, INDEX, RegionStore, StoreHeader
 from deixis.regions.store.shards import Shard, encode, join, pack
 from deixis.types import Regions
-
-fcntl: ModuleType | None
-try:
-    import fcntl
-except ImportError:  # Windows
-    fcntl = None
 
 JOB, PARTS = "job.json", "parts"
 
@@ -89,9 +83,13 @@ class StoreWriter:
         self.settings = dict(settings)
         self.parts = -(-len(ids) // per_part)
         self.shards = -(-len(ids) // per_shard)
-        self._locked: IO[bytes] | None = None
-        self.finished = self._begin()
-        self.done = self._find_done()
+        self._lock = self._take_folder()
+        try:
+            self.finished = self._begin()
+            self.done = self._find_done()
+        except BaseException:
+            self.close()
+            raise
 
     def part_ids(self, number: int) -> tuple[str, ...]:
         """Return the ids of a part."""
@@ -153,6 +151,13 @@ class StoreWriter:
         self.finished = True
         return RegionStore.open(self.path)
 
+    def _take_folder(self) -> Lock:
+        """Make the folder if there is none, and keep a second writer out for as long as this one lives."""
+        if self.path.exists() and not self.path.is_dir():
+            raise DeixisError(f"{self.path} is a file: give another folder with -o")
+        self.path.mkdir(parents=True, exist_ok=True)
+        return Lock(self.path)
+
     def _begin(self) -> bool:
         """Take up the job in the folder, or lay it down; True if the folder already holds its finished store."""
         listing = hashlib.sha256(json.dumps(self.ids).encode()).hexdigest()
@@ -166,43 +171,35 @@ class StoreWriter:
         }
         file = self.path / JOB
         if file.is_file():
-            try:
-                known = read_json_object(file)
-            except BadFileError as error:
-                raise BadFileError(f"{file} is damaged: delete {self.path} and start again") from error
-            for key, value in job.items():
-                if known.get(key) != json.loads(json.dumps(value)):
-                    raise DeixisError(
-                        f"{self.path} was begun with {key} {_short(known.get(key))}, not {_short(value)}: "
-                        "give another folder with -o, or delete this one"
-                    )
-            self._lock()
+            self._check_job(file, job)
             finished = (self.path / HEADER).is_file()
             if finished:
                 self._clean()
             return finished
-        if self.path.exists() and (not self.path.is_dir() or any(self.path.iterdir())):
+        # a job that was killed before it could say what it is leaves no more than these
+        foreign = [item.name for item in self.path.iterdir() if not (item.name == PARTS or item.name.startswith("."))]
+        if foreign or ((self.path / PARTS).exists() and any((self.path / PARTS).iterdir())):
             raise DeixisError(f"{self.path} exists and is not a region store: give another folder with -o")
-        (self.path / PARTS).mkdir(parents=True, exist_ok=True)
+        (self.path / PARTS).mkdir(exist_ok=True)
         write_bytes(file, (json.dumps(job, indent=1, sort_keys=True) + "\n").encode())
-        self._lock()
         return False
 
-    def _lock(self) -> None:
-        """Keep a second writer out for as long as this one lives; the system lets go of the lock even after a kill."""
-        if fcntl is None:
-            return
-        self._locked = (self.path / JOB).open("rb")
+    def _check_job(self, file: Path, job: Mapping[str, Any]) -> None:
+        """Refuse to go on with a job that is another one."""
         try:
-            fcntl.flock(self._locked, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            self._locked.close()
-            raise DeixisError(f"another process is writing {self.path}: wait for it, or end it") from error
+            known = read_json_object(file)
+        except BadFileError as error:
+            raise BadFileError(f"{file} is damaged: delete {self.path} and start again") from error
+        for key, value in job.items():
+            if known.get(key) != json.loads(json.dumps(value)):
+                raise DeixisError(
+                    f"{self.path} was begun with {key} {_short(known.get(key))}, not {_short(value)}: "
+                    "give another folder with -o, or delete this one"
+                )
 
     def close(self) -> None:
         """Let another writer in."""
-        if self._locked is not None:
-            self._locked.close()
+        self._lock.release()
 
     def _find_done(self) -> set[int]:
         """Return the parts that need not be made again, after throwing away what a crash may have left half."""
@@ -272,16 +269,19 @@ def write_store(
 ) -> RegionStore:
     """Write a store from regions that come one by one, in the order of ``ids`` (as imports do)."""
     writer = StoreWriter(path, ids, fingerprint, settings)
-    pending = set(writer.pending)
-    waiting: list[tuple[str, Regions | str]] = []
-    number = 0
-    for item in images:
-        waiting.append(item)
-        if len(waiting) == len(writer.part_ids(number)):
-            if number in pending:
-                writer.add(make_part(number, waiting, fingerprint, dense=dense))
-            waiting, number = [], number + 1
-    return writer.finish()
+    try:
+        pending = set(writer.pending)
+        waiting: list[tuple[str, Regions | str]] = []
+        number = 0
+        for item in images:
+            waiting.append(item)
+            if len(waiting) == len(writer.part_ids(number)):
+                if number in pending:
+                    writer.add(make_part(number, waiting, fingerprint, dense=dense))
+                waiting, number = [], number + 1
+        return writer.finish()
+    finally:
+        writer.close()
 
 
 def _check_alike(first: Shard, shard: Shard) -> None:

@@ -1,54 +1,67 @@
-"""Extraction on Ray Data over many machines. Finished parts are sent back, so only the photos need a shared disk."""
+"""Work on Ray Data over many machines. Results are sent back, so only what tasks read needs a shared disk.
+
+A worker that dies, with its machine or alone, is started again, and Ray gives what it had not finished to others: it
+costs its blocks and no more.
+"""
 
 from __future__ import annotations
 
 import importlib
 import itertools
 import logging
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
 
 import numpy as np
 
 from deixis.errors import DeixisError, MissingExtraError
-from deixis.regions.extraction.tasks import Settings, Task, Worker
-from deixis.regions.store.writer import Part
 
 TASKS_PER_ROUND = 512
 """Tasks are handed to Ray in rounds, so that a dataset of millions is never a list in memory."""
 
+T = TypeVar("T")
+R = TypeVar("R")
+
 
 class _RayWorker:
-    """A Ray Data actor: builds the extractor once, then makes parts."""
+    """A Ray Data actor: builds a worker once, then does tasks."""
 
-    def __init__(self, settings: Settings, fingerprint: str, device: str) -> None:
+    def __init__(self, build: Callable[[], Callable[[Any], Any]], device: str) -> None:
         import torch
 
         if device == "cpu":
             torch.set_num_threads(1)
-        self.settings, self.fingerprint = settings, fingerprint
         self.problem = ""
         try:
-            self.worker = Worker(settings, fingerprint, device)
+            self.worker = build()
         except DeixisError as error:  # raised in an actor it would be retried, and wrapped beyond recognition
             self.problem = str(error)
 
     def __call__(self, row: dict[str, Any]) -> dict[str, Any]:
-        task: Task = row["task"]
-        if self.problem:
-            return {"number": task.number, "data": b"", "problem": self.problem}
-        return {"number": task.number, "data": self.worker.run(task).data, "problem": ""}
+        result, problem = None, self.problem
+        if not problem:
+            try:
+                result = self.worker(row["task"])
+            except DeixisError as error:
+                problem = str(error)
+        return {"number": row["number"], "result": _Boxed(result), "problem": problem}
+
+
+class _Boxed:
+    """Keeps Ray from taking a result apart: bytes, lists and arrays would come back as something else."""
+
+    def __init__(self, value: object) -> None:
+        self.value = value
 
 
 def run_ray(
-    tasks: Iterator[Task], settings: Settings, fingerprint: str, *, workers: int, device: str = "cpu"
-) -> Iterator[Part]:
-    """Make parts on a Ray cluster: the one at ``RAY_ADDRESS``, or one started here for as long as it takes.
+    tasks: Iterator[tuple[int, T]], build: Callable[[], Callable[[T], R]], *, workers: int, device: str = "cpu"
+) -> Iterator[tuple[int, R]]:
+    """Do tasks on a Ray cluster and yield results as they come: the cluster at ``RAY_ADDRESS``, or one of our own.
 
     Args:
-        tasks: What to make.
-        settings: What decides the contents.
-        fingerprint: The extractor that every worker must have.
+        tasks: What to do, with numbers.
+        build: Makes a worker, on whatever machine; picklable.
         workers: How many workers, each with one CPU (and one GPU where the device is one).
         device: Where networks run.
     """
@@ -64,18 +77,18 @@ def run_ray(
         ray.data.DataContext.get_current().enable_progress_bars = False
         logging.getLogger("ray.data").setLevel(logging.ERROR)
         while chunk := list(itertools.islice(tasks, TASKS_PER_ROUND)):
-            rows = [{"task": task} for task in chunk]
+            rows = [{"number": number, "task": task} for number, task in chunk]
             data = ray.data.from_items(rows, override_num_blocks=len(rows)).map(
                 _RayWorker,
-                fn_constructor_args=(settings, fingerprint, device),
-                compute=ray.data.ActorPoolStrategy(size=workers),
+                fn_constructor_args=(build, device),
+                compute=ray.data.ActorPoolStrategy(size=min(workers, len(rows))),
                 num_cpus=1,
                 num_gpus=0 if device == "cpu" else 1,
             )
             for row in data.iter_rows():
                 if row["problem"]:
                     raise DeixisError(str(row["problem"]))
-                yield Part(int(np.asarray(row["number"]).item()), bytes(row["data"]))
+                yield int(np.asarray(row["number"]).item()), row["result"].value
     finally:
         if mine:
             ray.shutdown()

@@ -1,0 +1,1 @@
+"""Commands killed at chosen and at random moments: does the same command go on, and is the result the same?"""
