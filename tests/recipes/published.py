@@ -9,10 +9,11 @@ from pathlib import Path
 
 import numpy as np
 
-NOUNS = (
-    "dog cat man woman boy girl child horse bird car bus truck boat bench table chair tree ball hat shirt bike kite "
-    "house wall door street beach lake field fence guitar camera bottle plate"
-).split()
+NOUNS = [
+    *("dog", "cat", "man", "woman", "boy", "girl", "child", "horse", "bird", "car", "bus", "truck", "boat", "bench"),
+    *("table", "chair", "tree", "ball", "hat", "shirt", "bike", "kite", "house", "wall", "door", "street", "beach"),
+    *("lake", "field", "fence", "guitar", "camera", "bottle", "plate"),
+]
 SIZE = (500, 375)
 BOXES = 8
 CLASSES = 1600

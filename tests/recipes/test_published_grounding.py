@@ -46,7 +46,22 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def bert(tmp_path: Path) -> Path:
     """A tiny BERT that has the nouns as whole words."""
     transformers, tokenizers = pytest.importorskip("transformers"), pytest.importorskip("tokenizers")
-    tokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "is", "behind", "under", "next", "to", "red", "small", *NOUNS]
+    tokens = [
+        "[PAD]",
+        "[UNK]",
+        "[CLS]",
+        "[SEP]",
+        "[MASK]",
+        "a",
+        "is",
+        "behind",
+        "under",
+        "next",
+        "to",
+        "red",
+        "small",
+        *NOUNS,
+    ]
     cut = tokenizers.Tokenizer(
         tokenizers.models.WordPiece({token: at for at, token in enumerate(tokens)}, unk_token="[UNK]")
     )
@@ -80,7 +95,7 @@ def import_features(data: Path, name: str, images: list[str], named: list[tuple[
     assert json.loads(deixis("regions", "import", *source, *more, "--json"))["images"] == len(images)
 
 
-def measured(run: str, dataset: Path, store: str, split: str = "test") -> dict[str, dict[str, Any]]:
+def measured(run: str, dataset: str, store: str, split: str = "test") -> dict[str, dict[str, Any]]:
     """Evaluate a run and return its sections by protocol."""
     place = cache_home() / "stores" / store
     options = ["--split", split, "--store", place, "--replicates", 0, "--json"]
@@ -105,7 +120,7 @@ def test_infoground_on_flickr30k(data: Path, bert: Path) -> None:
     model = [f"model.encoder.name={bert}", f"stages.contrast.objectives.language_contrast.language_model=hf:{bert}"]
     trained = json.loads(deixis("train", "grounding/infoground", *model, "stages.contrast.epochs=2", "--json"))
     assert {"pointing", "R@1", "bound"} <= trained["metrics"].keys()
-    check(measured("infoground-paper", data / "flickr30k-entities", "flickr30k"), phrases=4 * 5 * 2)
+    check(measured("infoground-paper", "flickr30k-entities", "flickr30k"), phrases=4 * 5 * 2)
 
 
 def test_infoground_on_coco_chosen_on_flickr30k(data: Path, bert: Path) -> None:
@@ -117,7 +132,7 @@ def test_infoground_on_coco_chosen_on_flickr30k(data: Path, bert: Path) -> None:
     model = [f"model.encoder.name={bert}", f"stages.contrast.objectives.language_contrast.language_model=hf:{bert}"]
     deixis("train", "grounding/infoground-coco:plausible", *model, "stages.contrast.epochs=2", "--json")
     run = "infoground-coco-plausible-paper"
-    check(measured(run, data / "flickr30k-entities", "flickr30k"), phrases=4 * 5 * 2)
+    check(measured(run, "flickr30k-entities", "flickr30k"), phrases=4 * 5 * 2)
 
 
 @pytest.mark.parametrize("row", ["", ":released"])
@@ -135,7 +150,7 @@ def test_reir_on_flickr30k(data: Path, row: str) -> None:
     assert all(entry["relations"] > 0 for entry in steps)  # 110 times each, one thing is behind or under another
     if not row:  # as released, nobody is taught before attention prefers somebody
         assert steps[1]["self_taught"] == 0 < steps[2]["self_taught"]
-    sections = measured(run, data / "flickr30k-entities", "flickr30k")
+    sections = measured(run, "flickr30k-entities", "flickr30k")
     assert sections["merged-box"]["items"] == 4 * 5 * 2
 
 
@@ -153,4 +168,4 @@ def test_reir_on_referring_expressions(data: Path, recipe: str, write: Any) -> N
     write(data / recipe, SPLITS, NAMED)
     import_features(data, recipe, IMAGES, list(NAMED.values()), labels=True)
     deixis("train", f"grounding/reir-{recipe}", "stages.match.epochs=2", "--json")
-    check(measured(f"reir-{recipe}-paper", data / recipe, recipe), phrases=4 * 2 * 2)
+    check(measured(f"reir-{recipe}-paper", recipe, recipe), phrases=4 * 2 * 2)
