@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -58,7 +58,7 @@ def write_names(path: Path) -> None:
     path.write_text("\n".join([*NOUNS, *(f"thing {at}" for at in range(CLASSES - len(NOUNS)))]) + "\n")
 
 
-def write_entities(folder: Path, splits: dict[str, Sequence[str]], nouns: dict[str, Pair]) -> None:
+def write_entities(folder: Path, splits: Mapping[str, Sequence[str]], nouns: Mapping[str, Pair]) -> None:
     """Flickr30k Entities with Plummer's lists; five captions a photo, two phrases with a box each. No photos."""
     for name in ("Annotations", "Sentences"):
         (folder / name).mkdir(parents=True)
@@ -94,7 +94,7 @@ def write_coco(folder: Path, images: Sequence[str], nouns: Sequence[Pair]) -> No
     (folder / "annotations" / "captions_train2014.json").write_text(data)
 
 
-def write_referit(folder: Path, splits: dict[str, Sequence[str]], nouns: dict[str, Pair]) -> None:
+def write_referit(folder: Path, splits: Mapping[str, Sequence[str]], nouns: Mapping[str, Pair]) -> None:
     """ReferItGame's dictionaries and lists: two objects of a photo with expressions."""
     for name in ("metadata", "split"):
         (folder / name).mkdir(parents=True)
@@ -111,10 +111,12 @@ def write_referit(folder: Path, splits: dict[str, Sequence[str]], nouns: dict[st
         (folder / "split" / f"referit_{split}_imlist.txt").write_text("\n".join(images) + "\n")
 
 
-def write_refcoco(folder: Path, splits: dict[str, Sequence[str]], nouns: dict[str, Pair]) -> None:
+def write_refcoco(folder: Path, splits: Mapping[str, Sequence[str]], nouns: Mapping[str, Pair]) -> None:
     """RefCOCO's references as JSON beside COCO's instances."""
     folder.mkdir(parents=True)
-    images, things, refs = [], [], []
+    images: list[dict[str, object]] = []
+    things: list[dict[str, object]] = []
+    refs: list[dict[str, object]] = []
     for split, own in splits.items():
         for image in own:
             images.append({"id": int(image), "file_name": f"{image}.jpg", "width": SIZE[0], "height": SIZE[1]})

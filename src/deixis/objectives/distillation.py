@@ -48,6 +48,8 @@ class Distillation(Objective):
     the student are averaged first. The mean is over the words that count.
     """
 
+    needs = frozenset({"tags"})
+
     def __init__(
         self,
         options: DistillationOptions | None = None,

@@ -32,15 +32,16 @@ class Evidence(Objective):
     word against those that the image's captions do not say. With several processes each contrasts its own images.
     """
 
+    trains = LiteGrounder
+    needs = frozenset({"tags"})
+
     def __init__(self, options: EvidenceOptions | None = None) -> None:
         super().__init__()
         self.options = options or EvidenceOptions()
 
     def forward(self, context: Context) -> dict[str, Tensor]:
         """Return ``evidence``."""
-        model = context.model
-        if not isinstance(model, LiteGrounder):
-            raise TypeError(f"this objective trains the lite grounder, not a {type(model).__name__}")
+        model = context.trained(LiteGrounder)
         words, said = words_of_images(context.batch, model.lemma)
         if len(words) > self.options.words:
             kept = torch.randperm(len(words), generator=context.generator)[: self.options.words].to(words.device)

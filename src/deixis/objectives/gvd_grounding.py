@@ -15,6 +15,8 @@ from deixis.processes import masked_mean
 class Grounding(Objective):
     """Softmax over the regions of the classifier score of the annotated word's class; -log at the right regions."""
 
+    needs = frozenset({"boxes", "classes"})
+
     def __init__(self, min_iou: float = 0.5) -> None:
         super().__init__()
         self.min_iou = min_iou

@@ -42,13 +42,16 @@ class ImageContrast(Objective):
     share its row, so none of them is a negative of another.
     """
 
+    trains = InfoGround
+    needs = frozenset({"tags"})
+
     def __init__(self, options: ImageContrastOptions | None = None) -> None:
         super().__init__()
         self.options = options or ImageContrastOptions()
 
     def forward(self, context: Context) -> dict[str, Tensor]:
         """Return ``image_contrast`` and the ``bound`` on the mutual information, log k - L per word (equation 2)."""
-        model = _infoground(context)
+        model = context.trained(InfoGround)
         chosen = at_most(model.content_words(context.batch), self.options.words, context.generator)
         losses, images = image_losses(model, context.batch, chosen, context.shared)
         everything = torch.ones_like(losses, dtype=torch.bool)
@@ -83,6 +86,9 @@ class LanguageContrast(Objective):
         tell: Is told how many captions have their negatives, while they are found.
     """
 
+    trains = InfoGround
+    needs = frozenset({"tags"})
+
     def __init__(
         self,
         options: LanguageContrastOptions,
@@ -108,7 +114,7 @@ class LanguageContrast(Objective):
 
     def forward(self, context: Context) -> dict[str, Tensor]:
         """Return ``language_contrast``, and how often the caption's own noun scores highest."""
-        model, batch = _infoground(context), context.batch
+        model, batch = context.trained(InfoGround), context.batch
         if self.options.negatives == "none":
             return {}
         words, mask, of = self._from_table(model, batch) if self.table is not None else self._random(model, context)
@@ -230,12 +236,6 @@ def at_most(chosen: Tensor, count: int, generator: torch.Generator | None = None
     """Keep ``count`` of the chosen words of each caption at random, (C, T)."""
     draw = torch.rand(chosen.shape, generator=generator).to(chosen.device).masked_fill(~chosen, 2.0)
     return chosen & (draw.argsort(1).argsort(1) < count)
-
-
-def _infoground(context: Context) -> InfoGround:
-    if not isinstance(context.model, InfoGround):
-        raise TypeError(f"this objective trains InfoGround, not a {type(context.model).__name__}")
-    return context.model
 
 
 def _words(model: InfoGround, batch: Batch, shared: dict[str, Tensor]) -> Tensor:

@@ -27,15 +27,15 @@ class Matching(Objective):
     Negatives come from the whole batch of all processes, so the loss does not depend on how a batch is divided.
     """
 
+    trains = Scan
+
     def __init__(self, options: MatchingOptions | None = None) -> None:
         super().__init__()
         self.options = options or MatchingOptions()
 
     def forward(self, context: Context) -> dict[str, Tensor]:
         """Return ``matching``, and the share of captions whose own image scores highest."""
-        model, batch = context.model, context.batch
-        if not isinstance(model, Scan):
-            raise TypeError(f"matching trains SCAN, not a {type(model).__name__}")
+        model, batch = context.trained(Scan), context.batch
         regions, region_mask = model.regions(batch.regions), batch.regions.mask
         words, image_of = model.words(batch), batch.image_of
         over, counted = model.normalised_over(batch), model.counted(batch)

@@ -18,11 +18,12 @@ class PhraseContrast(Objective):
     images.
     """
 
+    trains = Maf
+    needs = frozenset({"phrases"})
+
     def forward(self, context: Context) -> dict[str, Tensor]:
         """Return ``phrase_contrast`` and how often the own image fits best."""
-        model, batch = context.model, context.batch
-        if not isinstance(model, Maf):
-            raise TypeError(f"this objective trains MAF, not a {type(model).__name__}")
+        model, batch = context.trained(Maf), context.batch
         if batch.phrases is None or not len(batch.phrases.head):
             return {}
         scores = model.caption_similarities(batch)  # (C, B)

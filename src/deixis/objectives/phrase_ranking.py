@@ -15,6 +15,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from deixis.grounding.reir.model import Reir
 from deixis.objectives.base import Context, Objective
 from deixis.objectives.reir_pass import reir_pass
 from deixis.processes import gather_rows, masked_mean, processes
@@ -37,13 +38,16 @@ class PhraseRanking(Objective):
     Captions of one image are never negatives of each other. With several processes, negatives come from all of them.
     """
 
+    trains = Reir
+    needs = frozenset({"phrases"})
+
     def __init__(self, options: PhraseRankingOptions | None = None) -> None:
         super().__init__()
         self.options = options or PhraseRankingOptions()
 
     def forward(self, context: Context) -> dict[str, Tensor]:
         """Return ``ranking``, and the share of captions that fit their own image best."""
-        model, batch, done = context.model, context.batch, reir_pass(context)
+        model, batch, done = context.trained(Reir), context.batch, reir_pass(context)
         assert batch.phrases is not None
         caption, image_of = batch.phrases.caption, batch.image_of
         released = self.options.form == "code"

@@ -37,6 +37,9 @@ class Reconstruction(Objective):
     caption's phrases.
     """
 
+    trains = Reir
+    needs = frozenset({"phrases"})
+
     def __init__(self, options: ReconstructionOptions, model: Reir, sizes: InputSizes) -> None:
         super().__init__()
         self.reduction: Reduction = options.reduction

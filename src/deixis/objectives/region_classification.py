@@ -18,6 +18,8 @@ class RegionClassification(Objective):
     It needs ``encoder.similarity: learned``, whose classifiers these are, with as many classes as the data has.
     """
 
+    needs = frozenset({"boxes", "classes"})
+
     def __init__(self, min_iou: float = 0.5) -> None:
         super().__init__()
         self.min_iou = min_iou

@@ -36,6 +36,9 @@ class RelationClassification(Objective):
     ``data.relations`` gives the predicates; class 0, "no relation", is neither predicted nor trained on.
     """
 
+    trains = Reir
+    needs = frozenset({"phrases"})
+
     weights: Tensor
 
     def __init__(self, options: RelationOptions, model: Reir, data: Any) -> None:

@@ -28,6 +28,9 @@ class SelfTaught(Objective):
     Of a phrase's taught proposals it is the mean, over a caption's phrases the sum of equation 15.
     """
 
+    trains = Reir
+    needs = frozenset({"phrases"})
+
     def __init__(self, options: SelfTaughtOptions, model: Reir) -> None:
         super().__init__()
         if model.config.regression == "none":
@@ -41,7 +44,7 @@ class SelfTaught(Objective):
         assert batch.phrases is not None
         everything = torch.ones(len(done.image), dtype=torch.bool, device=done.image.device)
         losses = done.phrase.new_zeros(len(done.image))  # (P,)
-        if bool(context.model.moves):
+        if bool(context.trained(Reir).moves):
             for level in done.levels:
                 losses = losses + self_taught_losses(level, near)
         _, taught = self_taught_targets(done.coarse, near)

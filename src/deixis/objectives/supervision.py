@@ -35,6 +35,8 @@ class Supervision(Objective):
     grounder it is the answer to each annotated phrase that is pulled: what `deixis train grounding/own:corrected` does.
     """
 
+    needs = frozenset({"boxes"})
+
     def __init__(self, options: SupervisionOptions | None = None) -> None:
         super().__init__()
         self.options = options or SupervisionOptions()

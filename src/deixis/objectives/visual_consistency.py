@@ -34,6 +34,9 @@ class VisualConsistency(Objective):
     one box, so it is drawn together.
     """
 
+    trains = Reir
+    needs = frozenset({"phrases"})
+
     def __init__(self, options: VisualConsistencyOptions, model: Reir) -> None:
         super().__init__()
         self.place = nn.Sequential(

@@ -22,6 +22,7 @@ from deixis.captioning.model.distributed_attention import DistributedAttention
 from deixis.captioning.model.encoder import Encoded
 from deixis.captioning.model.few_rows import linear
 from deixis.captioning.model.multi_head import MultiHeadAttention
+from deixis.registry import find_class
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +108,10 @@ def build_attention(config: AttentionConfig, width: int) -> Attention:
         )
     if config.kind == "multi_head":
         return MultiHeadAttention(width, width, config.branches)
-    return SoftAttention(width, width, score, project_regions=config.project_regions)
+    if config.kind == "soft":
+        return SoftAttention(width, width, score, project_regions=config.project_regions)
+    own: Attention = find_class("attention", config.kind, "model.attention.kind")(width, config)
+    return own
 
 
 class Decoder(nn.Module):
