@@ -106,7 +106,7 @@ def main() -> None:
     torch.set_num_threads(1)
     extractor, dataset = LiteExtractor.load(options.extractor), open_dataset(options.data)
     learn = np.random.default_rng(0).permutation(dataset.ids("train"))[: options.learn].tolist()
-    val = dataset.ids("val")
+    val = list(dataset.ids("val"))
     said, said_on_val = said_in(dataset, learn), said_in(dataset, val)
     common = Counter(word for one in said for word in one).most_common(options.words)
     words = sorted(word for word, _ in common)

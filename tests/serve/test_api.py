@@ -114,6 +114,12 @@ def test_other_sentences_come_from_the_search_of_the_one_shown(
         assert others
 
 
+def test_the_photo_of_a_phone_with_50_megapixels_is_read(service: Service, tmp_path: Path) -> None:
+    Image.new("L", (8160, 6144), 128).save(tmp_path / "phone.jpg", quality=30)
+    answer = post(service, "/v1/ground", tmp_path / "phone.jpg", phrase="a cup")
+    assert answer.json()["size"] == [8160, 6144], answer.text
+
+
 def test_methods_and_checks_can_be_chosen(service: Service, model: Deixis, example_photos: dict[str, Path]) -> None:
     photo = example_photos["astronaut"]
     for method in model.methods:
@@ -271,9 +277,9 @@ def test_requests_at_once_share_passes_and_change_nothing(
     sizes: list[int] = []
     real = Deixis.captions
 
-    def counted(self: Deixis, images: Any, **more: Any) -> list[GroundedCaption]:
+    def counted(self: Deixis, images: Any, *asking: Any, **more: Any) -> list[GroundedCaption]:
         sizes.append(len(images))
-        return real(self, images, **more)
+        return real(self, images, *asking, **more)
 
     alone = {name: model.caption(photo, name=photo.name).to_json() for name, photo in example_photos.items()}
     monkeypatch.setattr(Deixis, "captions", counted)

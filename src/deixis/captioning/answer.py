@@ -19,7 +19,7 @@ from deixis.data.batch import RegionBatch
 from deixis.geometry import iou, union_box
 from deixis.text.tokens import detokenise
 from deixis.text.vocabulary import Vocabulary
-from deixis.types import Box, GroundedCaption, GroundedWord
+from deixis.types import Box, GroundedCaption, GroundedWord, box_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +32,9 @@ class Pointing:
     distributed attention the box around the best regions of the branches that chose the word (paper 3), else argmax."""
     top: int = 3
     """Regions that ``union`` looks at."""
+    agreeing: bool = False
+    """``auto`` leaves out branches whose region does not touch the first one's; models say so themselves
+    (``attention.union``)."""
     share: float = 0.5
     """``union`` leaves out regions with less than this share of the best one's weight."""
     objectness: float = 0.0
@@ -67,10 +70,11 @@ def point(
         elif pointing.rule == "soft_vote":
             box = own[(iou(own, own) @ mean[here].clamp(min=0)).argmax()]
         elif pointing.rule == "auto" and branches:
-            box = union_box(own[weights[:, here].argmax(1)])
+            best = own[weights[:, here].argmax(1)]  # (K, 4)
+            box = union_box(best[iou(best[:1], best)[0] > 0] if pointing.agreeing else best)
         else:
             box = own[mean[here].argmax()]
-        found.append(_box(box))
+        found.append(box_of(box.tolist()))
         frames.append(int(at))
     return Pointed(tuple(found), tuple(frames), float(mean.max().clamp(min=0)))
 
@@ -130,8 +134,3 @@ def sentence_text(words: Sequence[str]) -> tuple[str, list[tuple[int, int]]]:
         return "", []
     first = text[0].upper()
     return (first if len(first) == 1 else text[0]) + text[1:] + ".", spans
-
-
-def _box(row: Tensor) -> Box:
-    x1, y1, x2, y2 = row.tolist()
-    return x1, y1, x2, y2

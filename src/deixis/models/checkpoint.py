@@ -9,7 +9,6 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_type_hints
 
-import torch
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
@@ -166,11 +165,6 @@ def fill(model: nn.Module, weights: Mapping[str, Tensor], where: object) -> None
     if result.missing_keys or result.unexpected_keys:
         wrong = [*result.missing_keys, *result.unexpected_keys]
         raise BadFileError(f"the weights of {where} do not fit its recipe: missing or unknown {', '.join(wrong[:5])}")
-
-
-def same_device(model: nn.Module) -> torch.device:
-    """Return the device of a model's parameters."""
-    return next(model.parameters()).device
 
 
 def pointed(run: Path, which: str) -> Path | None:

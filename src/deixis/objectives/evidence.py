@@ -30,6 +30,13 @@ class Evidence(Objective):
 
     For each word and image that belong together: the image against those whose captions do not say the word, and the
     word against those that the image's captions do not say. With several processes each contrasts its own images.
+
+    Ours, for ``lite``; the loss is that of van den Oord et al., *Representation Learning with Contrastive Predictive
+    Coding*, 2018, equation 4. Use together with ``teaching``.
+
+    >>> objective = Evidence()
+    >>> losses = objective(Context(grounder, batch))
+    >>> losses["evidence"].backward()
     """
 
     trains = LiteGrounder

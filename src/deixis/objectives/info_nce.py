@@ -18,8 +18,9 @@ from torch import Tensor
 
 from deixis.data.batch import Batch, WordKind
 from deixis.data.collate import EncodedExample
-from deixis.grounding.base import real_words, same_device
+from deixis.grounding.base import real_words
 from deixis.grounding.infoground import InfoGround
+from deixis.interfaces import device_of
 from deixis.objectives.base import Context, Objective
 from deixis.objectives.matching import widened
 from deixis.processes import gather_rows, masked_mean, processes
@@ -40,6 +41,13 @@ class ImageContrast(Objective):
 
     Images of all processes are negatives, so the loss does not depend on how a batch is divided. Captions of one image
     share its row, so none of them is a negative of another.
+
+    Gupta et al., *Contrastive Learning for Weakly Supervised Phrase Grounding*, ECCV 2020, section 2.3, equation 8. Use
+    together with ``language_contrast``.
+
+    >>> objective = ImageContrast()
+    >>> losses = objective(Context(grounder, batch))
+    >>> losses["image_contrast"].backward()
     """
 
     trains = InfoGround
@@ -78,6 +86,13 @@ class LanguageContrastOptions:
 class LanguageContrast(Objective):
     """For one noun of each caption, the noun against others in its place (equation 9).
 
+    Gupta et al., *Contrastive Learning for Weakly Supervised Phrase Grounding*, ECCV 2020, section 2.4, equation 9. Use
+    together with ``image_contrast``.
+
+    >>> objective = LanguageContrast(options, data, vocabulary)
+    >>> losses = objective(Context(grounder, batch))
+    >>> losses["language_contrast"].backward()
+
     Args:
         options: Where the other nouns come from.
         data: What the run trains on; ``data.train.examples`` are the captions that get negatives.
@@ -103,7 +118,7 @@ class LanguageContrast(Objective):
         self._said: dict[str, Tensor] = {}
         captions = corpus_captions(data.train.examples) if options.negatives != "none" else []
         if options.negatives in ("plausible", "re-ranked"):
-            self.table = self._negatives(captions, torch.device("cpu") if model is None else same_device(model), tell)
+            self.table = self._negatives(captions, torch.device("cpu") if model is None else device_of(model), tell)
             self._row = {caption: row for row, caption in enumerate(self.table.ids)}
         elif options.negatives == "random" and not options.allow_said:
             forms = [vocabulary.lemma(word) for word in vocabulary.words]

@@ -30,7 +30,14 @@ class MaskingOptions:
 
 
 class MaskedWords(Objective):
-    """Cross entropy of the words asked for; every caption with a known word is asked at least one."""
+    """Cross entropy of the words asked for; every caption with a known word is asked at least one.
+
+    Devlin et al., *BERT*, NAACL 2019, section 3.1, task 1.
+
+    >>> objective = MaskedWords()
+    >>> losses = objective(Context(language_model, batch))
+    >>> losses["masked_words"].backward()
+    """
 
     trains = MaskedLanguageModel
 

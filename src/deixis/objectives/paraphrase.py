@@ -28,7 +28,14 @@ class ParaphraseOptions:
 
 
 class ParaphraseConsistency(Objective):
-    """The symmetric divergence between the distributions of paraphrases over their image's regions."""
+    """The symmetric divergence between the distributions of paraphrases over their image's regions.
+
+    Ours; see the head of this file for why. Use together with any other objective of a grounder.
+
+    >>> objective = ParaphraseConsistency(ParaphraseOptions(), vocabulary)
+    >>> losses = objective(Context(grounder, batch))
+    >>> losses["paraphrase_consistency"].backward()
+    """
 
     trains = WordGrounder
     needs = frozenset({"phrases"})

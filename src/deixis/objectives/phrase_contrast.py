@@ -16,6 +16,12 @@ class PhraseContrast(Objective):
 
     Wang et al., EMNLP 2020. Captions without phrases are left out. With several processes each contrasts its own
     images.
+
+    Wang et al., *MAF: Multimodal Alignment Framework for Weakly-Supervised Phrase Grounding*, EMNLP 2020.
+
+    >>> objective = PhraseContrast()
+    >>> losses = objective(Context(grounder, batch))
+    >>> losses["phrase_contrast"].backward()
     """
 
     trains = Maf

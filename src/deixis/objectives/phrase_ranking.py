@@ -36,6 +36,13 @@ class PhraseRanking(Objective):
     """Hinge loss over captions and what other captions' images show, summed over both directions and levels.
 
     Captions of one image are never negatives of each other. With several processes, negatives come from all of them.
+
+    Liu et al., *Relation-aware Instance Refinement for Weakly Supervised Visual Grounding*, CVPR 2021, section 3.3;
+    Datta et al., *Align2Ground*, ICCV 2019. Use together with ``reconstruction``.
+
+    >>> objective = PhraseRanking()
+    >>> losses = objective(Context(grounder, batch))
+    >>> losses["ranking"].backward()
     """
 
     trains = Reir

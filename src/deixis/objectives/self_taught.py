@@ -26,6 +26,13 @@ class SelfTaught(Objective):
     """Smooth-L1 toward each phrase's best proposal, at both levels; 0 until the model's boxes move.
 
     Of a phrase's taught proposals it is the mean, over a caption's phrases the sum of equation 15.
+
+    Liu et al., *Relation-aware Instance Refinement for Weakly Supervised Visual Grounding*, CVPR 2021, section 3.3,
+    equation 15. Use together with ``reconstruction``.
+
+    >>> objective = SelfTaught(SelfTaughtOptions(), grounder)
+    >>> losses = objective(Context(grounder, batch))
+    >>> losses["self_taught"].backward()
     """
 
     trains = Reir

@@ -18,7 +18,7 @@ from deixis.serve.work import Alternatives, Captions, Clip, Clips, Looks, Photo,
 if TYPE_CHECKING:
     from deixis.models.bundle import Method
 
-Image = Annotated[UploadFile, File(description="A photo: JPEG, PNG, WebP or GIF.")]
+Image = Annotated[UploadFile, File(description="A photo: JPEG, PNG, WebP, GIF, TIFF, BMP or AVIF.")]
 Model = Annotated[str | None, Form(description="One of the models of /v1/models; the first by default.")]
 How = Annotated[str | None, Form(description="How words find their boxes: one of the model's methods.")]
 Beam = Annotated[int, Form(ge=1, le=10, description="Beam width; 1 is greedy.")]

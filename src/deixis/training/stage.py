@@ -12,9 +12,9 @@ from torch import Tensor, nn
 from deixis.data.batch import Batch
 from deixis.data.sizes import InputSizes
 from deixis.errors import BadRecipeError, DeixisError
-from deixis.interfaces import Grounder, Model
+from deixis.interfaces import Grounder, Model, device_of
 from deixis.models.build import make_model
-from deixis.models.checkpoint import WEIGHTS, ModelConfig, load_config, same_device
+from deixis.models.checkpoint import WEIGHTS, ModelConfig, load_config
 from deixis.models.names import find_model, load_grounder
 from deixis.objectives.base import Context, Objective
 from deixis.registry import build
@@ -111,7 +111,7 @@ def _grounder_loader(model: nn.Module, data: TrainingData) -> Callable[[str], Gr
     """Return how an objective of this stage gets a teacher or a judge by name."""
 
     def load(name: str) -> Grounder:
-        device = same_device(model)
+        device = device_of(model)
         return load_grounder(name, fingerprint=data.store.fingerprint, vocabulary=data.vocabulary, device=device)
 
     return load
