@@ -2,7 +2,7 @@
 
 Stores that the rows name, beside ``flickr8k`` (36 or more regions a photo by ``lite``):
 
-    deixis regions extract flickr8k-entities -o flickr8k-dense --overlap 0.8
+    deixis regions extract flickr8k-entities -o flickr8k-dense --suppress 0.8
     deixis regions whole flickr8k -o flickr8k-whole
     deixis regions whole flickr8k-dense -o flickr8k-dense-whole
     deixis regions extract train2017 -o train2017 --split train
