@@ -5,13 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-import torch
 from torch import Tensor
 
-from deixis.grounding.base import WordGrounder
 from deixis.interfaces import Model
 from deixis.objectives.base import Context, Objective
-from deixis.objectives.targets import WordTargets, word_targets
+from deixis.objectives.targets import word_targets
 from deixis.processes import masked_mean
 
 SMALLEST = 1e-8  # keeps logarithms of eliminated regions finite
@@ -32,8 +30,7 @@ class SupervisionOptions:
 class Supervision(Objective):
     """Pull the attention at annotated words to regions that overlap the human box (GVD; POS-SCAN eq. 16).
 
-    The mean is over annotated words with at least one right region. Branches and heads are averaged first. Of a
-    grounder it is the answer to each annotated phrase that is pulled: what `deixis train grounding/own:corrected` does.
+    The mean is over annotated words with at least one right region. Branches and heads are averaged first.
 
     Zhou et al., *Grounded Video Description*, CVPR 2019 (its attention loss); Zhou et al., *More Grounded
     Image Captioning by Distilling Image-Text Matching Model*, CVPR 2020, equation 16. Needs ``data.supervision``.
@@ -55,15 +52,8 @@ class Supervision(Objective):
         options = self.options
         targets = word_targets(context.batch, "supervision")
         right = targets.positive(options.min_iou) if options.regions == "all" else targets.best(options.min_iou)
-        attention = _weights(context, targets)
+        attention = context.first().mean_attention[targets.caption, targets.position]  # (P, N)
         return {"supervision": masked_mean(attention_loss(attention, right, options.loss), right.any(1))}
-
-
-def _weights(context: Context, targets: WordTargets) -> Tensor:
-    """Return how a model shares its attention among the regions, for each annotated phrase, (P, N)."""
-    if isinstance(context.model, WordGrounder):
-        return torch.softmax(context.model.phrase_logits(context.batch), -1)
-    return context.first().mean_attention[targets.caption, targets.position]
 
 
 def attention_loss(attention: Tensor, right: Tensor, loss: Literal["nll", "marginal", "kl"]) -> Tensor:
