@@ -57,6 +57,7 @@ REGISTRY: dict[Kind, dict[str, str]] = {
     },
     "validation": {
         "captions": "deixis.training.validate:CaptionValidation",
+        "clips": "deixis.training.validate:ClipValidation",
         "phrases": "deixis.training.phrase_validation:PhraseValidation",
         "retrieval": "deixis.training.retrieval_validation:RetrievalValidation",
     },

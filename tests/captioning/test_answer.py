@@ -52,6 +52,13 @@ def test_the_union_is_of_the_branches_that_said_the_word() -> None:
     assert _at(branches, "argmax", [True, True, False]) in [(0, 0, 10, 10), (10, 10, 20, 20)]
 
 
+def test_a_union_may_be_of_the_branches_that_agree_with_the_first() -> None:
+    first, near, far = [0.0, 1.0, 0, 0], [0.0, 0, 1.0, 0], [0.0, 0, 0, 1.0]
+    assert _at([first, near, far], "auto") == (9, 9, 60, 60)
+    assert _at([first, near, far], "auto", agreeing=True) == (9, 9, 21, 21)
+    assert _at([first, near, far], "auto", [False, True, True], agreeing=True) == (9, 9, 21, 21)  # the first that voted
+
+
 def test_clips_have_a_box_per_frame() -> None:
     frame = torch.tensor([0, 1, 1, 0])
     weights = torch.tensor([[0.1, 0.3, 0.5, 0.1], [0.0, 0.5, 0.1, 0.4]])

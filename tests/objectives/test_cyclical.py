@@ -8,7 +8,7 @@ from types import ModuleType
 import pytest
 import torch
 
-from deixis.captioning import Captioner, EncoderConfig, InputSizes
+from deixis.captioning import AttentionConfig, Captioner, EncoderConfig, InputSizes
 from deixis.captioning.model.encoder import locations
 from deixis.data.batch import Batch, WordKind
 from deixis.errors import BadRecipeError
@@ -24,14 +24,15 @@ from deixis.objectives import (
 Make = Callable[..., Captioner]
 
 
+@pytest.mark.parametrize("keys", ["shared", "regions"])
 @pytest.mark.parametrize("words", ["all", "zero_loss", "zero_representation"])
 @pytest.mark.parametrize("kind", ["linear", "mlp", "hidden"])
 def test_reconstruction_by_formula(
-    words: str, kind: str, make_captioner: Make, batch: Batch, textbook: ModuleType
+    keys: str, words: str, kind: str, make_captioner: Make, batch: Batch, textbook: ModuleType
 ) -> None:
     """Localize argmax words (eq. 6), decode again from what was found with the textbook decoder (eqs. 7, 8)."""
     model = make_captioner(sizes=InputSizes(words=24, features=12))
-    objective = Cyclical(model, CyclicalOptions(localizer=kind, words=words))  # type: ignore[arg-type]
+    objective = Cyclical(model, CyclicalOptions(localizer=kind, words=words, keys=keys))  # type: ignore[arg-type]
     context = Context(model, batch)
     loss = objective(context)["reconstruction"]
 
@@ -40,6 +41,7 @@ def test_reconstruction_by_formula(
     rows = batch.image_of
     inputs = (batch.regions.features[rows], locations(batch.regions)[rows], batch.regions.mask[rows], batch.words)
     regions, _ = book.encoder(*inputs[:3])
+    scored = book.decoder.attention.key(regions) if keys == "shared" else regions  # what eq. 2 scores
     logs, _ = book(*inputs)
     said = logs.argmax(-1)
     content = (batch.tags == WordKind.NOUN) | (batch.tags == WordKind.VERB)
@@ -51,7 +53,7 @@ def test_reconstruction_by_formula(
                 e = context.first().states[c, t]
             head = objective.localizer.region
             asked = head.weight @ e if kind != "mlp" else head(e)
-            z = torch.stack([asked @ r for r in regions[c]])
+            z = torch.stack([asked @ r for r in scored[c]])
             beta[c, t] = z.masked_fill(~inputs[2][c], -torch.inf).softmax(0)
             if words == "zero_representation" and not content[c, t]:
                 beta[c, t] = 0
@@ -82,8 +84,43 @@ def test_gradients_stop_at_the_first_pass(kind: str, make_captioner: Make, batch
     assert first.attention.grad is None
     for part in (objective.localizer.region, model.decoder.attention_lstm, model.decoder.language_lstm, model.encoder):
         assert all(p.grad is not None and p.grad.abs().sum() > 0 for p in part.parameters()), part
-    # the decoder's own attention was not used
+    # the decoder's own attention was not used, but what it scores was
+    attention = model.decoder.attention
+    assert attention.key.weight.grad.any()  # type: ignore[operator,union-attr]
+    assert all(p.grad is None or not p.grad.any() for p in (attention.score, attention.query.weight))  # type: ignore[operator]
+
+
+def test_reconstruction_does_not_reach_keys_it_does_not_share(make_captioner: Make, batch: Batch) -> None:
+    model = make_captioner()
+    Cyclical(model, CyclicalOptions(keys="regions"))(Context(model, batch))["reconstruction"].backward()
     assert all(p.grad is None or not p.grad.any() for p in model.decoder.attention.parameters())
+
+
+@pytest.mark.parametrize("kind", ["distributed", "multi_head"])
+def test_keys_of_branches_and_heads_are_shared(kind: str, make_captioner: Make, batch: Batch) -> None:
+    model = make_captioner(attention=AttentionConfig(kind=kind, branches=3))
+    objective = Cyclical(model)
+    encoded = model.encode(batch.regions)
+    localized = objective.localize(model, encoded, batch, batch.words).regions
+    asked = model.decoder.embedding(batch.words) @ objective.localizer.region.weight.T  # (C, T, A)
+    weight, bias = model.decoder.attention.key.weight, model.decoder.attention.key.bias  # type: ignore[union-attr]
+    keys = (encoded.regions @ weight.T + bias)[..., : asked.shape[-1]][batch.image_of]  # type: ignore[operator]  # of the first branch, or all
+    z = (asked @ keys.transpose(1, 2)).masked_fill(~batch.regions.mask[batch.image_of].unsqueeze(1), -torch.inf)
+    torch.testing.assert_close(localized, z.softmax(-1))
+
+
+def test_a_warm_up_teaches_the_localizer_alone(make_captioner: Make, batch: Batch) -> None:
+    model = make_captioner().train()
+    objective, entropy = Cyclical(model, CyclicalOptions(warm_up=0.5)).train(), CrossEntropy()
+    context = Context(model, batch, epoch=0.25)
+    objective(context)["reconstruction"].backward(retain_graph=True)
+    assert all(p.grad is None for p in model.parameters())
+    assert all(p.grad is not None and p.grad.any() for p in objective.parameters())
+    entropy(context)["cross_entropy"].backward()  # what other objectives teach still arrives
+    assert all(p.grad is not None for p in model.decoder.language_lstm.parameters())
+    model.zero_grad()
+    objective(Context(model, batch, epoch=0.5))["reconstruction"].backward()
+    assert all(p.grad is not None and p.grad.any() for p in model.decoder.language_lstm.parameters())
 
 
 def test_losses_add_up_as_equation_8(make_captioner: Make, batch: Batch) -> None:
@@ -126,8 +163,10 @@ def test_map_cells_and_frames_are_localized_too(
     objective(Context(model, batch))["reconstruction"].backward()
     assert objective.localizer.cell is not None
     assert all(p.grad is not None and p.grad.abs().sum() > 0 for p in objective.parameters())
-    assert model.decoder.cell_attention is not None
-    assert all(p.grad is None or not p.grad.any() for p in model.decoder.cell_attention.parameters())
+    attention = model.decoder.cell_attention
+    assert attention is not None
+    assert attention.key.weight.grad.any()  # type: ignore[operator,union-attr]  # shared with the localizer
+    assert all(p.grad is None or not p.grad.any() for p in (attention.score, attention.query.weight))
 
 
 def test_accuracy_of_localizer_and_decoder(

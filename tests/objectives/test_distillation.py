@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -8,9 +9,11 @@ import torch
 from torch import Tensor
 
 from deixis.captioning import AttentionConfig, Captioner, CaptionerGrounder
+from deixis.captioning.model.distributed_attention import DistributedAttention
 from deixis.data.batch import Batch, WordKind
 from deixis.errors import BadRecipeError
 from deixis.objectives import Context, Distillation, DistillationOptions
+from deixis.objectives.distillation import what_is_left
 from deixis.text.vocabulary import Vocabulary
 
 Make = Callable[..., Captioner]
@@ -104,3 +107,44 @@ def test_a_batch_without_nouns_costs_nothing(teacher: CaptionerGrounder, make_ca
     loss = Distillation(teacher=teacher)(Context(make_captioner(), bare))["distillation"]
     loss.backward()
     assert loss.item() == 0
+
+
+def test_each_branch_learns_what_the_teacher_leaves_for_it(make_captioner: Make, batch: Batch) -> None:
+    """Branch k: the teacher restricted to R_k and renormalised, weighted by its mass there; one word at a time."""
+    model = make_captioner(attention=AttentionConfig(kind="distributed", branches=3, join="random"))
+    assert isinstance(model.decoder.attention, DistributedAttention)
+    model.decoder.attention.joined.fill_(3)  # as after training
+    context = Context(model, batch)
+    attention = context.first().attention  # (3, C, T, N)
+    assert len(attention) == 3
+    taught = torch.rand(len(batch), batch.words.shape[1], 7) * batch.regions.mask[batch.image_of].unsqueeze(1)
+    taught = taught / taught.sum(-1, keepdim=True)
+    objective = Distillation(DistillationOptions(cached="t", form="code"))
+    cached = replace(batch, cached={"t": taught})
+    again = Context(model, cached)
+    made = objective(again)["distillation"]
+    losses = []
+    for c in range(len(batch)):
+        for t in range(batch.words.shape[1]):
+            if batch.tags[c, t] != WordKind.NOUN or batch.words[c, t] == 0:
+                continue
+            left = set(batch.regions.mask[batch.image_of[c]].nonzero().flatten().tolist())
+            total = mass = 0.0
+            for k in range(3):
+                share = sum(float(taught[c, t, n]) for n in left)
+                target = {n: float(taught[c, t, n]) / share for n in left}
+                own = sum(p * math.log(p / float(attention[k, c, t, n])) for n, p in target.items())
+                total, mass = total + share * own, mass + share
+                left -= {int(attention[k, c, t].argmax())}
+            losses.append(total / mass)
+    assert losses
+    assert float(made) == pytest.approx(sum(losses) / len(losses), rel=1e-4)
+
+
+def test_a_teacher_sure_of_one_region_teaches_the_first_branch_alone() -> None:
+    teacher = torch.tensor([[[1.0, 0.0, 0.0]]])
+    seen = torch.tensor([[[[True, True, True]]], [[[False, True, True]]]])
+    left, mass = what_is_left(teacher, seen)
+    assert mass.flatten().tolist() == [1.0, 0.0]
+    assert left[0, 0, 0].tolist() == [1.0, 0.0, 0.0]
+    assert torch.isfinite(left).all()

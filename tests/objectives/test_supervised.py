@@ -9,10 +9,10 @@ import pytest
 import torch
 
 from deixis.captioning import Captioner, EncoderConfig
-from deixis.data.batch import Batch, PhraseBoxes
+from deixis.data.batch import Batch, PhraseBatch, PhraseBoxes, RegionBatch
 from deixis.errors import BadRecipeError
 from deixis.objectives import Context, Grounding, RegionClassification, Supervision, SupervisionOptions
-from deixis.objectives.supervision import attention_loss
+from deixis.objectives.supervision import attention_loss, supervised_loss
 from deixis.objectives.targets import word_targets
 
 Make = Callable[..., Captioner]
@@ -68,6 +68,43 @@ def test_supervision_by_formula_and_it_moves_the_attention(
         now.backward()
         optimizer.step()
     assert now.item() < 0.6 * value.item()
+
+
+def test_gvds_mean_is_over_pairs_of_word_and_region() -> None:
+    attention = torch.tensor([[0.5, 0.25, 0.25, 0.0], [0.1, 0.1, 0.1, 0.7]])
+    right = torch.tensor([[True, True, False, False], [False, False, False, True]])
+    words = torch.tensor([True, True])
+    expected = -torch.tensor([0.5, 0.25, 0.7]).log().mean()  # three pairs, each alike
+    assert supervised_loss(attention, right, words, "pairs").item() == pytest.approx(expected.item())
+    assert supervised_loss(attention, right, words, "nll").item() == pytest.approx(1.5 * expected.item())
+    only = torch.tensor([True, False])
+    assert supervised_loss(attention, right, only, "pairs").item() == pytest.approx(1.0397208)  # (log 2 + log 4) / 2
+
+
+def test_attention_on_frames_that_nobody_annotated_costs_nothing(
+    make_captioner: Make, make_regions: Callable[..., RegionBatch], make_batch: Callable[..., Batch]
+) -> None:
+    """Two frames, one box on the first: only how the weight divides inside the first frame counts (GVD)."""
+    regions = make_regions(images=1, count=6, frames=2)
+    batch = make_batch(regions, each=1)
+    boxes = PhraseBoxes(
+        regions.boxes[0, :1].unsqueeze(0), torch.ones(1, 1).bool(), torch.zeros(1, 1).long(), -torch.ones(1).long()
+    )
+    one = torch.tensor([0])
+    batch = replace(batch, phrases=PhraseBatch(one, one, one + 1, one), phrase_boxes=boxes)
+    model = make_captioner()
+    weights = Context(model, batch).first().attention[0, 0, 0]  # (N,)
+    first = regions.frame[0] == 0
+    right = word_targets(batch, "test").positive()[0]
+    assert right.any()
+    assert (right <= first).all()
+    inside = weights / weights[first].sum()
+    for loss, expected in (("pairs", -inside[right].log().mean()), ("nll", -inside[right].log().sum())):
+        made = Supervision(SupervisionOptions(loss=loss))(Context(model, batch))["supervision"]  # type: ignore[arg-type]
+        torch.testing.assert_close(made, expected)
+    everywhere = Supervision(SupervisionOptions(frames="all"))(Context(model, batch))["supervision"]
+    torch.testing.assert_close(everywhere, -weights[right].log().sum())
+    assert first.sum() == 3  # the premise: there is a frame without a box
 
 
 def test_region_classification_and_grounding_by_formula(

@@ -139,8 +139,8 @@ def test_no_two_recipes_claim_the_same_row() -> None:
 def teachers(small_data: LoadData, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Untrained matchers under the names that recipes give their teachers."""
     home = tmp_path_factory.mktemp("teachers") / "runs"
-    for name in ("scan", "pos-scan", "grounder-lite"):
-        row = "grounding/scan:scan" if name == "scan" else "grounding/scan"
+    for name in ("scan", "pos-scan", "scan-gvd", "pos-scan-gvd", "scan-coco", "pos-scan-coco", "grounder-lite"):
+        row = "grounding/scan:scan" if name.startswith("scan") else "grounding/scan"
         file, which = find_recipe(row)
         recipe = file.resolve(["model.width=16", "model.word_width=8"], row=which)
         data = small_data()
@@ -158,6 +158,7 @@ def test_every_row_builds_and_takes_a_step(
     monkeypatch.setenv("DEIXIS_HOME", str(teachers.parent))
     file = FILES[name]
     tiny = ["model.width=16", "precision=float32", "model.decoder.word_width=0"]
+    tiny += ["model.region_width=0", "model.attention.width=0"]
     for row in [None, *file.rows]:
         recipe = file.resolve(tiny, row=row)
         data = small_data(recipe.data.supervision, recipe.data.classes)

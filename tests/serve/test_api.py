@@ -114,6 +114,12 @@ def test_other_sentences_come_from_the_search_of_the_one_shown(
         assert others
 
 
+def test_the_photo_of_a_phone_with_50_megapixels_is_read(service: Service, tmp_path: Path) -> None:
+    Image.new("L", (8160, 6144), 128).save(tmp_path / "phone.jpg", quality=30)
+    answer = post(service, "/v1/ground", tmp_path / "phone.jpg", phrase="a cup")
+    assert answer.json()["size"] == [8160, 6144], answer.text
+
+
 def test_methods_and_checks_can_be_chosen(service: Service, model: Deixis, example_photos: dict[str, Path]) -> None:
     photo = example_photos["astronaut"]
     for method in model.methods:

@@ -308,7 +308,7 @@ class Deixis(FindsPhrases):
     ) -> list[GroundedCaption]:
         loaded = self.captioner
         assert isinstance(loaded.model, Captioner)
-        pointing = asking.pointing or self.card.pointing
+        pointing = loaded.model.pointing(asking.pointing or self.card.pointing)
         branches = loaded.model.branches
         found = grounded_captions(generated, batch, loaded.vocabulary, pointing, branches=branches, rank=rank)
         return [replace(answer, model=self.name) for answer in found]

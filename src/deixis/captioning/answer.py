@@ -32,6 +32,9 @@ class Pointing:
     distributed attention the box around the best regions of the branches that chose the word (paper 3), else argmax."""
     top: int = 3
     """Regions that ``union`` looks at."""
+    agreeing: bool = False
+    """``auto`` leaves out branches whose region does not touch the first one's; models say so themselves
+    (``attention.union``)."""
     share: float = 0.5
     """``union`` leaves out regions with less than this share of the best one's weight."""
     objectness: float = 0.0
@@ -67,7 +70,8 @@ def point(
         elif pointing.rule == "soft_vote":
             box = own[(iou(own, own) @ mean[here].clamp(min=0)).argmax()]
         elif pointing.rule == "auto" and branches:
-            box = union_box(own[weights[:, here].argmax(1)])
+            best = own[weights[:, here].argmax(1)]  # (K, 4)
+            box = union_box(best[iou(best[:1], best)[0] > 0] if pointing.agreeing else best)
         else:
             box = own[mean[here].argmax()]
         found.append(box_of(box.tolist()))

@@ -20,6 +20,8 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         'deixis search photos/ "a red hat" --top 5 --json',
     ),
     "label": ("deixis label my-photos -o labels.json --format labelstudio",),
+    "review": ("deixis review labels.json --photos my-photos -o review.html",),
+    "corrections": ("deixis corrections corrected.json --photos my-photos --draft labels.json",),
     "data": ("deixis data info my-photos", "deixis data show my-photos dog.jpg -o dog.png"),
     "regions": ("deixis regions extract my-photos -o regions/my-photos",),
     "text": ("deixis text prepare my-photos -o text/my-photos --class-threshold 5",),

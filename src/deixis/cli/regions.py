@@ -103,13 +103,24 @@ def import_(
     sizes: Annotated[
         Path | None, typer.Option(help="For gvd: a folder with the photos, or a JSON of {id: [width, height]}.")
     ] = None,
+    maps: Annotated[Path | None, typer.Option(help="Folder of conv maps of the photos, ID.npy or ID.npz.")] = None,
+    vectors: Annotated[Path | None, typer.Option(help="Folder of global features of the photos, ID.npy.")] = None,
+    frames: Annotated[
+        Path | None, typer.Option(help="Folder of frame features of clips: VIDEO_resnet.npy and VIDEO_bn.npy.")
+    ] = None,
+    times: Annotated[
+        Path | None, typer.Option(help="ActivityNet-Entities' annotations: which frames belong to a segment.")
+    ] = None,
     name: Annotated[str, typer.Option(help="What to call the detector; part of the fingerprint.")] = "",
     json_output: AsJson = False,
 ) -> None:
     """Take over regions that were made elsewhere: bottom-up attention, GVD, or plain npz."""
-    from deixis.regions.imports import import_regions
+    from deixis.regions.imports import Beside, import_regions
 
-    store, notes = import_regions(files, output, format=format, class_names=class_names, sizes=sizes, name=name)
+    beside = Beside(maps, vectors, frames, times)
+    store, notes = import_regions(
+        files, output, format=format, class_names=class_names, sizes=sizes, name=name, beside=beside
+    )
     for note in (*(f"left out {item['id']}: {item['reason']}" for item in store.header.failed), *notes):
         print(f"deixis: {note}", file=sys.stderr)
     if json_output:

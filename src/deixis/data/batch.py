@@ -58,6 +58,8 @@ class RegionBatch(_Movable):
     global_features: Tensor | None = None  # (B, F, G)
     frame_mask: Tensor | None = None  # (B, F)
     feature_map: Tensor | None = None  # (B, F, H, W, M)
+    timeline: Tensor | None = None  # (B, S, G) frames of clips at a rate of their own
+    timeline_mask: Tensor | None = None  # (B, S)
 
     def __len__(self) -> int:
         return len(self.features)

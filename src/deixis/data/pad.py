@@ -44,6 +44,12 @@ def pad_regions(
         rows = [getattr(one, name) for one in kept]
         if all(row is not None for row in rows):
             more[name] = _stack(rows, max(len(row) for row in rows))
+    lines = [one.timeline for one in kept]
+    if all(line is not None for line in lines):
+        real_steps = [line for line in lines if line is not None]
+        most = max(len(line) for line in real_steps)
+        more["timeline"] = _stack(real_steps, most)
+        more["timeline_mask"] = torch.arange(most) < torch.tensor([len(line) for line in real_steps]).unsqueeze(1)
     if "global_features" in more:
         frames = torch.tensor([one.frames for one in kept])
         more["frame_mask"] = torch.arange(more["global_features"].shape[1]) < frames.unsqueeze(1)

@@ -21,6 +21,8 @@ class InputSizes:
     """Entries of ``word_probs``: the caption nouns and adjectives a region head knows."""
     global_features: int = 0
     feature_map: int = 0
+    timeline: int = 0
+    """Numbers of a frame of a clip's own timeline."""
 
     @classmethod
     def of(cls, regions: Regions, words: int) -> InputSizes:
@@ -36,6 +38,7 @@ class InputSizes:
             region_words=width(regions.word_probs),
             global_features=width(regions.global_features),
             feature_map=width(regions.feature_map),
+            timeline=width(regions.timeline),
         )
 
     @classmethod
@@ -49,4 +52,5 @@ class InputSizes:
             region_words=store.width("word_probs"),
             global_features=store.width("global_features"),
             feature_map=int(widths["feature_map"][-1]) if "feature_map" in widths else 0,
+            timeline=store.width("timeline"),
         )

@@ -10,11 +10,12 @@ from deixis.errors import DeixisError, MissingExtraError
 from deixis.evaluation.attention import measure_attention
 from deixis.evaluation.setting import Evaluation
 from deixis.metrics.captions.believable import believable_section
+from deixis.metrics.captions.densecap import events_of_clips, score_dense_captions
 from deixis.metrics.captions.java import find_java, jar_folder
 from deixis.metrics.captions.scores import score_captions
 from deixis.metrics.grounding.dataset_words import DatasetWords, words_of_caption, words_of_examples
 from deixis.metrics.grounding.object_words import GroundedItem
-from deixis.metrics.sections import caption_section, grounding_section
+from deixis.metrics.sections import caption_section, dense_section, grounding_section
 from deixis.types import ClipSegment, Example, GroundedCaption
 from deixis.video import sample_times
 
@@ -29,6 +30,9 @@ def measure_captions(work: Evaluation) -> None:
     metrics = work.options.metrics
     if "meteor" not in metrics and _has_meteor():
         metrics = (*metrics, "meteor")
+    if all(isinstance(example.source, ClipSegment) for example in work.examples):
+        said, written = events_of_clips(work.examples, texts)
+        work.sections.append(dense_section(score_dense_captions(said, [written], metrics), **work.drawing))
     work.sections.append(caption_section(score_captions(texts, references, metrics), **work.drawing))
     work.sections.append(believable_section(work.captions, references, **work.drawing))
     try:

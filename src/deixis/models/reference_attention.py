@@ -58,6 +58,7 @@ def look_at_references(
     """Feed every reference and see where the model looks at its annotated words, a box a frame."""
     encoder = CaptionEncoder(vocabulary, LONGEST)
     branches = isinstance(model, Captioner) and model.branches
+    pointing = model.pointing(pointing) if isinstance(model, Captioner) else pointing
     look = look_of(model, pointing)
     found: list[AnnotatedAttention] = []
     for first in range(0, len(examples), batch):

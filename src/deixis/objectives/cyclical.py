@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -11,6 +12,7 @@ from torch import Tensor, nn
 
 from deixis.captioning.model.additive import masked_softmax
 from deixis.captioning.model.captioner import Captioner
+from deixis.captioning.model.decoded import Decoded
 from deixis.captioning.model.decoder import Attend
 from deixis.captioning.model.encoder import Encoded
 from deixis.data.batch import Batch, WordKind
@@ -27,6 +29,21 @@ class CyclicalOptions:
     """``hidden`` localizes with the attention LSTM's state in place of the word."""
     words: Literal["all", "zero_loss", "zero_representation"] = "all"
     """What is done at words that are neither nouns nor verbs: nothing special, no reconstruction loss, or no region."""
+    keys: Literal["shared", "regions"] = "shared"
+    """What the localizer compares words with (eq. 6): the vectors that the decoder's attention scores (eq. 2), so that
+    reconstruction reaches the attention, or the encoded regions, which it may see through a map of its own."""
+    warm_up: float = 0.0
+    """Epochs of the stage in which reconstruction teaches the localizer alone, before it may move the captioner."""
+
+
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """What words are compared with, of B images."""
+
+    regions: Tensor  # (B, N, A)
+    mask: Tensor  # (B, N)
+    cells: Tensor | None = None  # (B, M, A)
+    cell_mask: Tensor | None = None  # (B, M)
 
 
 class Localizer(nn.Module):
@@ -43,12 +60,12 @@ class Localizer(nn.Module):
             return nn.Sequential(nn.Linear(inner, width), nn.ReLU(), nn.Linear(width, width))
         return nn.Linear(inner, width, bias=False)
 
-    def forward(self, vectors: Tensor, encoded: Encoded) -> Attend:
+    def forward(self, vectors: Tensor, keys: Keys) -> Attend:
         """Weights for G captions per image, (C, T, E) with C = B * G in order of the images."""
         cells = None
-        if self.cell is not None and encoded.cells is not None and encoded.cell_mask is not None:
-            cells = self._weigh(self.cell(vectors), encoded.cells, encoded.cell_mask)
-        return Attend(self._weigh(self.region(vectors), encoded.regions, encoded.mask), cells)
+        if self.cell is not None and keys.cells is not None and keys.cell_mask is not None:
+            cells = self._weigh(self.cell(vectors), keys.cells, keys.cell_mask)
+        return Attend(self._weigh(self.region(vectors), keys.regions, keys.mask), cells)
 
     @staticmethod
     def _weigh(asked: Tensor, values: Tensor, mask: Tensor) -> Tensor:
@@ -57,12 +74,26 @@ class Localizer(nn.Module):
         return masked_softmax(flat @ values.transpose(1, 2), mask.unsqueeze(1)).view(captions, steps, -1)
 
 
+@contextmanager
+def frozen(module: nn.Module) -> Iterator[None]:
+    """Let no gradient of what is computed inside reach a module's weights; what was computed before keeps its own."""
+    learning = [weight for weight in module.parameters() if weight.requires_grad]
+    for weight in learning:
+        weight.requires_grad_(False)
+    try:
+        yield
+    finally:
+        for weight in learning:
+            weight.requires_grad_(True)
+
+
 class Cyclical(Objective):
     """The reconstruction loss, second term of eq. 8; the first is ``cross_entropy`` with its own weight.
 
     All passes are teacher forced. The localizer reads the most probable words of the first pass: no gradient goes back
-    into that pass (section 3.2), but the embedding and the regions learn. Attention LSTM, language LSTM, embedding and
-    output layer are shared. The localizer belongs to this objective, so the captioner that answers never has it.
+    into that pass (section 3.2), but the embedding, the regions and the keys of the attention learn. Attention LSTM,
+    language LSTM, embedding and output layer are shared. The localizer belongs to this objective, so the captioner that
+    answers never has it.
 
     Ma et al., *Learning to Generate Grounded Visual Captions without Localization Supervision*, ECCV 2020, section 3.2,
     equations 6 to 8. Use together with ``cross_entropy``.
@@ -80,17 +111,25 @@ class Cyclical(Objective):
     def __init__(self, captioner: Captioner, options: CyclicalOptions | None = None) -> None:
         super().__init__()
         self.options = options or CyclicalOptions()
-        width = captioner.config.width
-        inner = width if self.options.localizer == "hidden" else captioner.decoder.embedding.embedding_dim
-        cells = captioner.decoder.cell_attention is not None
-        self.localizer = Localizer(self.options.localizer, inner, width, cells=cells)
+        decoder = captioner.decoder
+        inner = decoder.width if self.options.localizer == "hidden" else decoder.embedding.embedding_dim
+        shared = self.options.keys == "shared"
+        width = decoder.attention.key_width if shared else decoder.region_width
+        self.localizer = Localizer(self.options.localizer, inner, width, cells=decoder.cell_attention is not None)
 
     def forward(self, context: Context) -> dict[str, Tensor]:
         """Return ``reconstruction``; leaves the localizer's weights in ``context.shared['localized']``, (C, T, N).
 
         Where the batch has human boxes, the accuracies of section 4.4 are watched; nothing is learnt from them.
         """
-        batch, first, encoded = context.batch, context.first(), context.encoded()
+        first = context.first()
+        if self.training and context.epoch < self.options.warm_up:
+            with frozen(context.captioner):
+                return self._reconstruct(context, context.encoded().detached(), first)
+        return self._reconstruct(context, context.encoded(), first)
+
+    def _reconstruct(self, context: Context, encoded: Encoded, first: Decoded) -> dict[str, Tensor]:
+        batch = context.batch
         attend = self.localize(context.captioner, encoded, batch, first.best_words, first.states.detach())
         context.shared["localized"] = attend.regions
         content = (batch.tags == WordKind.NOUN) | (batch.tags == WordKind.VERB)
@@ -115,8 +154,19 @@ class Cyclical(Objective):
             vectors = states
         else:
             vectors = captioner.decoder.word_dropout(captioner.decoder.embedding(words))
-        attend: Attend = self.localizer(vectors, encoded.for_captions(batch.image_of))
+        attend: Attend = self.localizer(vectors, self._keys(captioner, encoded.for_captions(batch.image_of)))
         return attend
+
+    def _keys(self, captioner: Captioner, encoded: Encoded) -> Keys:
+        """Return what words are compared with."""
+        if self.options.keys == "regions":
+            return Keys(encoded.regions, encoded.mask, encoded.cells, encoded.cell_mask)
+        decoder, cells = captioner.decoder, None
+        looked = decoder.attention.prepare(encoded.regions, encoded.mask, encoded.frame)
+        if decoder.cell_attention is not None and encoded.cells is not None and encoded.cell_mask is not None:
+            seen = decoder.cell_attention.prepare(encoded.cells, encoded.cell_mask, encoded.cell_mask)
+            cells = decoder.cell_attention.first_keys(seen)
+        return Keys(decoder.attention.first_keys(looked), encoded.mask, cells, encoded.cell_mask)
 
     @torch.no_grad()
     def hits(self, context: Context, min_iou: float = 0.5) -> dict[str, Tensor]:

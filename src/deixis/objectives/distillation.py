@@ -10,6 +10,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
+from deixis.captioning.model.distributed_attention import DistributedAttention
 from deixis.data.batch import Batch, WordKind
 from deixis.errors import BadRecipeError
 from deixis.home import cache_home
@@ -39,13 +40,20 @@ class DistillationOptions:
     loss: Literal["kl", "nll"] = "kl"
     """``nll``: -log of the student's weight at the teacher's best region."""
     words: tuple[Literal["noun", "verb", "adjective", "other"], ...] = ("noun",)
+    branches: Literal["each", "mean"] = "each"
+    """With distributed attention or heads: each branch learns what the teacher leaves for it, or their mean learns."""
 
 
 class Distillation(Objective):
     """Divergence between the captioner's and the teacher's attention at the ground-truth caption's nouns.
 
-    The teacher is frozen, sees the whole caption, and is not part of what is trained or saved. Branches and heads of
-    the student are averaged first. The mean is over the words that count.
+    The teacher is frozen, sees the whole caption, and is not part of what is trained or saved. The mean is over the
+    words that count.
+
+    A branch of distributed attention sees R_k, what earlier branches did not choose (Distributed eq. 7), and cannot
+    follow a teacher out of it. So it learns the teacher restricted to R_k and renormalised, and each branch counts as
+    much as the mass of the teacher that was left for it: where a thing is one region, only the first branch is taught.
+    The mean of branches that exclude each other can follow no teacher that is sure (``branches: mean``).
 
     Zhou et al., *More Grounded Image Captioning by Distilling Image-Text Matching Model*, CVPR 2020, section 3.3,
     equation 15, second term. Use together with ``cross_entropy``.
@@ -91,17 +99,29 @@ class Distillation(Objective):
     def forward(self, context: Context) -> dict[str, Tensor]:
         """Return ``distillation``."""
         first = context.first()
-        student = first.mean_attention
-        teacher = self.taught(context.batch).to(student)
+        teacher = self.taught(context.batch).to(first.attention)
         counted = first.mask & self.counted(context.batch)
+        if self.options.branches == "mean" or len(first.attention) == 1:
+            losses = self.apart(first.mean_attention, teacher)
+        else:
+            left, mass = what_is_left(teacher, self._seen(context, first.attention))
+            losses = (mass * self.apart(first.attention, left)).sum(0) / mass.sum(0).clamp(min=SMALLEST)
+        return {"distillation": masked_mean(losses, counted)}
+
+    def apart(self, student: Tensor, teacher: Tensor) -> Tensor:
+        """How far the student is from the teacher, (..., N), (..., N) -> (...)."""
         if self.options.loss == "nll":
             best = teacher.argmax(-1, keepdim=True)
-            losses = -student.gather(-1, best).squeeze(-1).clamp(min=SMALLEST).log()
-        elif self.options.form == "paper":
-            losses = divergence(student, teacher)
-        else:
-            losses = divergence(teacher, student)
-        return {"distillation": masked_mean(losses, counted)}
+            return -student.gather(-1, best).squeeze(-1).clamp(min=SMALLEST).log()
+        return divergence(student, teacher) if self.options.form == "paper" else divergence(teacher, student)
+
+    def _seen(self, context: Context, attention: Tensor) -> Tensor:
+        """The regions that each branch could look at, (K, C, T, N)."""
+        attending, batch = context.captioner.decoder.attention, context.batch
+        mask, frame = context.encoded().mask[batch.image_of], batch.regions.frame[batch.image_of]  # (C, N)
+        if isinstance(attending, DistributedAttention):
+            return attending.seen_by_branch(attention, mask, frame)
+        return mask.unsqueeze(1).expand_as(attention)
 
     def taught(self, batch: Batch) -> Tensor:
         """The teacher's attention, (C, T, N)."""
@@ -131,6 +151,16 @@ class Distillation(Objective):
         """Words that take part, (C, T)."""
         kinds = [int(WordKind[name.upper()]) for name in self.options.words]
         return torch.isin(batch.tags, torch.tensor(kinds, device=batch.tags.device))
+
+
+def what_is_left(teacher: Tensor, seen: Tensor) -> tuple[Tensor, Tensor]:
+    """Return a distribution restricted to what each branch sees and renormalised, and its mass there.
+
+    (C, T, N), (K, C, T, N) -> (K, C, T, N) and (K, C, T).
+    """
+    inside = teacher * seen
+    mass = inside.sum(-1)
+    return inside / mass.clamp(min=SMALLEST).unsqueeze(-1), mass
 
 
 def divergence(p: Tensor, q: Tensor) -> Tensor:

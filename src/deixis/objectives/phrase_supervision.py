@@ -30,6 +30,12 @@ class PhraseSupervision(Objective):
 
     The mean is over phrases with at least one right region: what has no box, or no region near it, teaches nothing. The
     answer is the one people get, prior and teacher included, so only what is wrong in it is learned.
+
+    After Zhou et al., *Grounded Video Description*, CVPR 2019 (its attention loss). Needs ``data.supervision``.
+
+    >>> objective = PhraseSupervision()
+    >>> losses = objective(Context(grounder, batch))
+    >>> losses["phrase_supervision"].backward()
     """
 
     trains = WordGrounder

@@ -21,6 +21,7 @@ class WordTargets:
     image: Tensor  # (P,)
     overlap: Tensor  # (P, N) best IoU of each region with a box of the phrase in the same frame; 0 for padding
     label: Tensor  # (P,) object class, -1 for none
+    annotated: Tensor  # (P, N) whether a region is on a frame that carries a box of the word
 
     def positive(self, min_iou: float = 0.5) -> Tensor:
         """Regions that count as right, (P, N): IoU above ``min_iou``."""
@@ -48,4 +49,12 @@ def word_targets(batch: Batch, objective: str) -> WordTargets:
     overlap = overlap.masked_fill(~fits, 0.0)
     best = overlap.amax(2) if overlap.shape[2] else overlap.new_zeros(overlap.shape[:2])
     best = best.masked_fill(~regions.mask[image], 0.0)
-    return WordTargets(phrases.caption, phrases.head, image, best, boxes.label)
+    return WordTargets(phrases.caption, phrases.head, image, best, boxes.label, _on_annotated_frames(batch, image))
+
+
+def _on_annotated_frames(batch: Batch, image: Tensor) -> Tensor:
+    """Return which regions are on a frame with a box, (P, N); for a photo all that are real."""
+    boxes = batch.phrase_boxes
+    assert boxes is not None
+    same = batch.regions.frame[image].unsqueeze(2) == boxes.frame.unsqueeze(1)  # (P, N, M)
+    return (same & boxes.mask.unsqueeze(1)).any(2) & batch.regions.mask[image]

@@ -98,6 +98,11 @@ def load_data(recipe: DataRecipe, seed: int, settings: Settings = Settings()) ->
             raise DeixisError(
                 f"the regions of {store.path} are human boxes: only recipes with data.supervision: true may use them"
             )
+    if recipe.supervision and not _has_boxes(examples):
+        raise DeixisError(
+            f"no phrase of {recipe.dataset} {recipe.train} has a box to learn from: set data.supervision to false, or "
+            "name a dataset with boxes in data.dataset"
+        )
     vocabulary = (
         Vocabulary.load(find(recipe.vocabulary, "data"))
         if recipe.vocabulary
@@ -121,10 +126,14 @@ def load_data(recipe: DataRecipe, seed: int, settings: Settings = Settings()) ->
         )
         store, held_out = read_source(place, tagged=recipe.parse, settings=settings)
         validation = example_set(held_out, [store], recipe, vocabulary, seed, label, relations)
-        if any(phrase.boxes for example in held_out for caption in example.captions for phrase in caption.phrases):
+        if _has_boxes(held_out):
             boxed = replace(recipe, supervision=True)
             annotated = example_set(held_out, [store], boxed, vocabulary, seed, label, relations)
     return TrainingData(train, validation, tuple(held_out), vocabulary, classes, relations, annotated)
+
+
+def _has_boxes(examples: Sequence[Example]) -> bool:
+    return any(phrase.boxes for example in examples for caption in example.captions for phrase in caption.phrases)
 
 
 def read_source(

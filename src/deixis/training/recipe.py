@@ -125,6 +125,8 @@ class ScheduleRecipe:
     kind: Literal["constant", "step", "milestones", "plateau", "cosine"] = "constant"
     every: int = 3
     """step: epochs between two cuts."""
+    begun: int = 0
+    """step: epochs since the last cut when the stage begins, for one that goes on with another's schedule."""
     at: tuple[int, ...] = ()
     """milestones: the optimizer steps after which the rate is cut."""
     factor: float = 0.8

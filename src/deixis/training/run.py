@@ -10,6 +10,7 @@ import json
 import math
 import shutil
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
 
@@ -49,6 +50,16 @@ class Run:
         if self.exists:
             raise DeixisError(f"{self.path} already holds a run: go on with --resume, or choose another folder with -o")
         write_text(self.path / RECIPE, yaml.safe_dump(recipe.plain(), sort_keys=False, allow_unicode=True))
+
+    def withdraw(self) -> None:
+        """Take back a beginning of which nothing came: no checkpoint and no step. Else leave everything as it is."""
+        self.close()
+        if (self.path / POINTERS).exists() or next(self.entries(), None) is not None:
+            return
+        for name in (RECIPE, METRICS, SAMPLES):
+            (self.path / name).unlink(missing_ok=True)
+        with suppress(OSError):  # somebody else's files may lie there
+            self.path.rmdir()
 
     def recipe(self) -> Recipe:
         """Return the recipe the run was begun with."""

@@ -33,7 +33,7 @@ class Schedule:
         recipe = self.recipe
         rate = self.lr
         if recipe.kind == "step":
-            rate *= recipe.factor ** (epoch // recipe.every)
+            rate *= recipe.factor ** ((epoch + recipe.begun) // recipe.every)
         elif recipe.kind == "milestones":
             rate *= recipe.factor ** sum(step >= cut for cut in recipe.at)
         elif recipe.kind == "plateau":

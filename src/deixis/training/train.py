@@ -21,6 +21,7 @@ from deixis.training.check import check_recipe
 from deixis.training.dataset import TrainingData, load_data
 from deixis.training.launch import is_launched, naming_the_lost, require_processes
 from deixis.training.loop import Trainer
+from deixis.training.preflight import check_files
 from deixis.training.recipe import Precision, Recipe
 from deixis.training.run import Run
 from deixis.training.start import starting_regions, starting_words
@@ -89,7 +90,9 @@ def train(
         kwargs_handlers=[DistributedDataParallelKwargs(find_unused_parameters=True)],
     )
     require_processes(processes, accelerator.num_processes)
-    words = starting_words(recipe)  # a model that is not there is said before a folder is begun
+    if data is None:
+        check_files(recipe)  # what does not fit is said before a folder is begun
+    words = starting_words(recipe)
     plans = [replace(recipe, seed=recipe.seed + at) for at in range(seeds)]
     places = [path if seeds == 1 else path / f"seed-{plan.seed}" for plan in plans]
     trained = Trained(path)
@@ -132,6 +135,8 @@ def _begin(
         try:
             for plan, place in zip(plans, places, strict=True):
                 run = Run(place)
+                if not run.exists:  # should nothing come of it, the next try finds no folder in its way
+                    locks.callback(run.withdraw)
                 run.make_folder()
                 locks.enter_context(only_writer(place))
                 if resume and run.exists:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import io
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -16,6 +16,7 @@ from deixis.captioning.search.strategy import Generated, Strategy
 from deixis.data.sampler import split
 from deixis.errors import DeixisError
 from deixis.images import load_image
+from deixis.metrics.captions.densecap import events_of_clips, score_dense_captions
 from deixis.metrics.captions.scores import score_captions
 from deixis.processes import gather_rows
 from deixis.text.tokens import detokenise
@@ -50,10 +51,14 @@ class CaptionValidation:
             example.id: detokenise(vocabulary.decode(ids))[0]
             for example, ids in zip(self.images.examples, everyone, strict=True)
         }
-        scores = score_captions(texts, self.references).corpus
+        scores = self.score(texts)
         metrics = {name.lower().replace("-", ""): value for name, value in scores.items()}
         kept = {"cider": metrics["cider"], "bleu4": metrics["bleu4"], "rougel": metrics["rougel"]}
         return kept, self._samples(model, accelerator) if accelerator.is_main_process else []
+
+    def score(self, texts: Mapping[str, str]) -> Mapping[str, float]:
+        """Return the scores of captions by printed name."""
+        return score_captions(texts, self.references).corpus
 
     def _samples(self, model: Captioner, accelerator: Accelerator) -> list[dict[str, Any]]:
         """Return a few captions with the box of each groundable word, and a thumbnail the first time."""
@@ -106,6 +111,18 @@ class CaptionValidation:
                 text = None
         self._thumbnails[example.id] = text
         return text
+
+
+class ClipValidation(CaptionValidation):
+    """The same for segments of clips, by the rules of ActivityNet Captions: scores per video (``densecap.py``).
+
+    CIDEr's document frequencies come from each video alone, so these numbers are not those of ``kind: captions``.
+    """
+
+    def score(self, texts: Mapping[str, str]) -> Mapping[str, float]:
+        """Return the scores, averaged over videos and time overlaps."""
+        said, written = events_of_clips(self.data.validation_examples, texts)
+        return score_dense_captions(said, [written]).corpus
 
 
 def caption_words(

@@ -31,6 +31,7 @@ class Regions:
     frame: Tensor = field(default_factory=lambda: torch.empty(0, dtype=torch.long))  # (N,)
     global_features: Tensor | None = None  # (F, G)
     feature_map: Tensor | None = None  # (F, H, W, M) coarse grid
+    timeline: Tensor | None = None  # (S, G) frames of a clip at a rate of its own, of which F were looked into
 
     def __post_init__(self) -> None:
         if self.frame.numel() == 0 and len(self.boxes):

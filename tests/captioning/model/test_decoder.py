@@ -14,6 +14,7 @@ from deixis.captioning import (
     Attend,
     AttentionConfig,
     Captioner,
+    CaptionerConfig,
     DecoderConfig,
     EncoderConfig,
     InputSizes,
@@ -221,3 +222,34 @@ def test_bf16_autocast_runs_and_stays_close(make_captioner: Make, batch: Batch) 
         rough = CrossEntropy()(Context(model, batch))["cross_entropy"]
     rough.backward()
     assert abs(rough.item() - exact.item()) < 0.05
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("kind", ["soft", "distributed", "multi_head"])
+def test_regions_may_be_narrower_than_the_lstms(form: str, kind: str, batch: Batch) -> None:
+    """Cyclical: regions of 512 and LSTMs of 1,024. One step written out; searching and training take the same path."""
+    torch.manual_seed(3)
+    config = CaptionerConfig(
+        width=16,
+        region_width=6,
+        decoder=DecoderConfig(form=form, word_width=5),  # type: ignore[arg-type]
+        attention=AttentionConfig(kind=kind, branches=2, project_regions=kind == "multi_head"),
+        encoder=EncoderConfig(map="feature_map"),
+    )
+    sizes = InputSizes(words=24, features=12, classes=6, global_features=9, feature_map=8)
+    model = Captioner(config, sizes).eval()
+    encoded = model.encode(batch.regions)
+    assert encoded.regions.shape[-1] == encoded.cells.shape[-1] == 6  # type: ignore[union-attr]
+    assert encoded.pooled.shape[-1] == (6 if form == "updown" else 16)
+    decoded = model.decode(encoded, batch.words, batch.image_of)
+    decoded.cross_entropy(batch.words).sum().backward()  # type: ignore[no-untyped-call]
+    assert all(p.grad is not None for p in model.decoder.language_lstm.parameters())
+    if kind == "soft":
+        decoder, row = model.decoder, int(batch.image_of[0])
+        word = decoder.embedding.weight[1]  # the beginning
+        parts = [word, encoded.pooled[row], *([torch.zeros(16)] if form != "gvd" else [])]
+        h, _ = decoder.attention_lstm(torch.cat(parts).unsqueeze(0))
+        z = torch.tanh(decoder.attention.query.weight @ h[0] + encoded.regions[row]) @ decoder.attention.score  # type: ignore[operator]  # eq. 2
+        weights = z.masked_fill(~batch.regions.mask[row], -torch.inf).softmax(0)
+        torch.testing.assert_close(decoded.attention[0, 0, 0], weights)
+    assert model.generate(batch.regions).words.shape[0] == len(batch.regions)

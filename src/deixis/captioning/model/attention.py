@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from deixis.captioning.model.additive import additive_scores, masked_softmax
+from deixis.errors import BadRecipeError
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +50,15 @@ class Attention(nn.Module):
         """The rows of ``query`` in use, (Q, H)."""
         return self.query.weight
 
+    @property
+    def key_width(self) -> int:
+        """The width of what :meth:`first_keys` gives."""
+        raise BadRecipeError(f"{type(self).__name__} shares no keys (key_width): set keys to regions in 'cyclical'")
+
+    def first_keys(self, looked: Looked) -> Tensor:
+        """Return the region vectors that the (first) row of weights scores, (B, N, A)."""
+        return looked.keys[..., : self.key_width]
+
     def prepare(self, regions: Tensor, mask: Tensor, frame: Tensor) -> Looked:
         """Do what depends on the image alone: (B, N, D), (B, N), (B, N)."""
         raise TypeError(f"{type(self).__name__} does not say how to prepare regions")
@@ -73,6 +83,11 @@ class SoftAttention(Attention):
         self.query = nn.Linear(state_width, score_width, bias=False)
         self.key = nn.Linear(width, score_width) if project_regions else nn.Identity()
         self.score = nn.Parameter(torch.empty(score_width).uniform_(-1, 1) * score_width**-0.5)
+
+    @property
+    def key_width(self) -> int:
+        """The width of the additive score."""
+        return len(self.score)
 
     def prepare(self, regions: Tensor, mask: Tensor, frame: Tensor) -> Looked:
         """Project the regions once."""

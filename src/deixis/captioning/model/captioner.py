@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 import torch.nn.functional as F
@@ -47,9 +47,17 @@ class Captioner(Model):
     def __init__(self, config: CaptionerConfig, sizes: InputSizes) -> None:
         super().__init__()
         self.config, self.sizes = config, sizes
-        self.encoder = RegionEncoder(config.encoder, sizes, config.width, pool_regions=config.decoder.form == "updown")
+        regions = config.region_width or config.width
+        self.encoder = RegionEncoder(
+            config.encoder, sizes, regions, pool_regions=config.decoder.form == "updown", image_width=config.width
+        )
         self.decoder = Decoder(
-            config.decoder, config.attention, config.width, sizes.words, cells=config.encoder.map != "none"
+            config.decoder,
+            config.attention,
+            config.width,
+            sizes.words,
+            cells=config.encoder.map != "none",
+            region_width=regions,
         )
 
     @property
@@ -182,7 +190,11 @@ class Captioner(Model):
     ) -> list[GroundedCaption]:
         """Return for each image its best caption, with the boxes of its words."""
         generated = self.generate(regions, strategy, generator)
-        return grounded_captions(generated, regions, vocabulary, pointing, branches=self.branches)
+        return grounded_captions(generated, regions, vocabulary, self.pointing(pointing), branches=self.branches)
+
+    def pointing(self, asked: Pointing) -> Pointing:
+        """Return how its attention becomes boxes: as asked, and as its branches were made to."""
+        return replace(asked, agreeing=asked.agreeing or self.config.attention.union == "agreeing")
 
     def _sampled(
         self, gates: Tensor, memory: Memory, hidden: Tensor, feed: ScheduledSampling, image_of: Tensor

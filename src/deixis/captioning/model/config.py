@@ -22,6 +22,9 @@ class EncoderConfig:
     """Region-class similarity: softmax of learnt classifiers, or the probabilities that the regions bring along."""
     learned_classes: int = 0
     """How many object classes ``similarity: learned`` has; 0 takes the number of detector classes."""
+    layers: Literal["joined", "one"] = "joined"
+    """``joined``: each part through its own layer and norm, then all through a second layer (GVD); ``one``: W f + b of
+    the region's feature alone (POS-SCAN eq. 9), which needs ``location: false`` and ``similarity: none``."""
     location: bool = True
     location_width: int = 300
     min_objectness: float = 0.0
@@ -30,8 +33,10 @@ class EncoderConfig:
     """GVD: 2."""
     self_attention_heads: int = 6
     map: Literal["none", "feature_map", "frames"] = "none"
-    """What is attended beside the regions (Distributed eq. 4): the cells of the feature map, or for clips the frame
-    features after a bi-GRU."""
+    """What is attended beside the regions (Distributed eq. 4): the cells of the feature map, or for clips the frames of
+    their timeline (else the frames that regions were found in) after a bi-GRU."""
+    frame_layers: int = 1
+    """Layers of that bi-GRU (GVD: 2)."""
     dropout: float = 0.5
 
 
@@ -44,7 +49,7 @@ class AttentionConfig:
     width: int = 0
     """Width of the additive score; 0 takes the model's."""
     project_regions: bool = True
-    """False adds the encoded region itself (Cyclical eq. 2) and needs ``width`` equal to the model's."""
+    """False adds the encoded region itself (Cyclical eq. 2): the score then has the regions' width."""
     state: Literal["current", "previous"] = "current"
     """Which state of the attention LSTM asks: this step's (text of all papers) or the last (Distributed eqs. 2, 7)."""
     branches: int = 4
@@ -60,6 +65,9 @@ class AttentionConfig:
     """Whether each branch keeps a language-LSTM state of its own or all start from their mean."""
     ties: Literal["mean", "first"] = "mean"
     """Equal votes: the word with the larger mean probability, or the first branch's word."""
+    union: Literal["voters", "agreeing"] = "voters"
+    """The box of a word: around the regions of all branches that said it (paper 3), or of those alone whose region
+    overlaps the first one's, so that a branch which had to look elsewhere does not enlarge the box."""
     vote: Literal["plurality", "mean"] = "plurality"
     """Greedy search with branches: the word most branches say, or the one with the largest mean probability."""
 
@@ -87,14 +95,20 @@ class CaptionerConfig:
     """A captioner is an encoder, a decoder and an attention."""
 
     width: int = 512
+    """Of both LSTMs, and of everything that says nothing else."""
     encoder: EncoderConfig = field(default_factory=EncoderConfig)
     decoder: DecoderConfig = field(default_factory=DecoderConfig)
     attention: AttentionConfig = field(default_factory=AttentionConfig)
+    region_width: int = 0
+    """Of an encoded region and map cell; 0 takes ``width`` (Cyclical: regions 512, LSTMs 1,024)."""
 
     def __post_init__(self) -> None:
         attention = self.attention
-        if not attention.project_regions and attention.width not in (0, self.width):
-            raise ValueError(f"attention.width {attention.width} must be width {self.width} without project_regions")
+        regions = self.region_width or self.width
+        if not attention.project_regions and attention.width not in (0, regions):
+            raise ValueError(
+                f"attention.width {attention.width} must be the regions' width {regions} without project_regions"
+            )
         if attention.kind != "soft" and attention.branches < 1:
             raise ValueError(f"attention.branches must be at least 1, got {attention.branches}")
         if self.decoder.tie_embeddings and self.decoder.word_width not in (0, self.width):

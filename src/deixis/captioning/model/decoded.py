@@ -70,8 +70,8 @@ class Decoded:
     @property
     def best_words(self) -> Tensor:
         """The most probable word of every step without gradient, by the mean over branches, (C, T); 0 where padded."""
-        with torch.no_grad():
-            logits = self.packed_logits
+        with torch.no_grad():  # and not kept: what is computed here could teach nobody later
+            logits = self._packed if self._packed is not None else self.decoder.words(self.packed_hidden)
             scores = logits[0] if len(logits) == 1 else logits.float().softmax(-1).mean(0)
             best = torch.zeros_like(self.mask, dtype=torch.long)
             best[self.mask] = scores.argmax(-1)

@@ -24,6 +24,7 @@ from deixis.captioning.model.distributed_attention import DistributedAttention
 from deixis.captioning.model.encoder import Encoded
 from deixis.captioning.model.few_rows import linear
 from deixis.captioning.model.multi_head import MultiHeadAttention
+from deixis.errors import BadRecipeError
 from deixis.registry import find_class
 
 
@@ -94,12 +95,12 @@ class Step:
     state: State
 
 
-def build_attention(config: AttentionConfig, width: int) -> Attention:
-    """Return the attention a config names."""
-    score = config.width or width
+def build_attention(config: AttentionConfig, regions: int, width: int) -> Attention:
+    """Return the attention a config names, of a state of ``width`` over encoded regions of width ``regions``."""
+    score = config.width or (width if config.project_regions else regions)
     if config.kind == "distributed":
         return DistributedAttention(
-            width,
+            regions,
             width,
             score,
             config.branches,
@@ -109,9 +110,11 @@ def build_attention(config: AttentionConfig, width: int) -> Attention:
             exclusion=config.exclusion,
         )
     if config.kind == "multi_head":
-        return MultiHeadAttention(width, width, config.branches)
+        return MultiHeadAttention(regions, width, config.branches)
     if config.kind == "soft":
-        return SoftAttention(width, width, score, project_regions=config.project_regions)
+        return SoftAttention(regions, width, score, project_regions=config.project_regions)
+    if regions != width:
+        raise BadRecipeError(f"the attention {config.kind!r} takes regions as wide as the state: set region_width to 0")
     own: Attention = find_class("attention", config.kind, "model.attention.kind")(width, config)
     return own
 
@@ -119,20 +122,32 @@ def build_attention(config: AttentionConfig, width: int) -> Attention:
 class Decoder(nn.Module):
     """Two LSTMs, an attention, a word embedding and an output layer."""
 
-    def __init__(self, config: DecoderConfig, attention: AttentionConfig, width: int, words: int, *, cells: bool):
+    def __init__(
+        self,
+        config: DecoderConfig,
+        attention: AttentionConfig,
+        width: int,
+        words: int,
+        *,
+        cells: bool,
+        region_width: int = 0,
+    ) -> None:
         super().__init__()
         self.config, self.width = config, width
+        self.region_width = regions = region_width or width
+        # the global vector has the LSTMs' width, but for Up-Down, where it is the mean of the encoded regions
+        self.image_width = image = regions if config.form == "updown" else width
         self.feedback = config.form != "gvd"
         self.reads_previous = attention.state == "previous"
         self.shares_state = attention.kind == "distributed" and attention.language_state == "shared"
         word_width = config.word_width or width
         self.embedding = nn.Embedding(words, word_width)
         # input columns: [word, image] and, unless GVD, the language LSTM's last state
-        self.attention_lstm = nn.LSTMCell(word_width + width + (width if self.feedback else 0), width)
+        self.attention_lstm = nn.LSTMCell(word_width + image + (width if self.feedback else 0), width)
         # input columns: [attended regions, attention LSTM's state]
-        self.language_lstm = nn.LSTMCell(2 * width, width)
-        self.attention = build_attention(attention, width)
-        self.cell_attention = SoftAttention(width, width, attention.width or width) if cells else None
+        self.language_lstm = nn.LSTMCell(regions + width, width)
+        self.attention = build_attention(attention, regions, width)
+        self.cell_attention = SoftAttention(regions, width, attention.width or width) if cells else None
         self.output = nn.Linear(width, words)
         if config.tie_embeddings:
             self.output.weight = self.embedding.weight
@@ -143,7 +158,8 @@ class Decoder(nn.Module):
 
     def remember(self, encoded: Encoded, uses: int) -> Memory:
         """Prepare for ``uses`` looks at each image (captions times steps); many make it pay to map regions first."""
-        width, word_width = self.width, self.embedding.embedding_dim
+        width, regions = self.width, self.region_width
+        word_width, image = self.embedding.embedding_dim, self.image_width
         looked = self.attention.prepare(encoded.regions, encoded.mask, encoded.frame)
         looked_cells: Looked | None = None
         if self.cell_attention is not None:
@@ -151,13 +167,13 @@ class Decoder(nn.Module):
             assert encoded.cell_mask is not None
             looked_cells = self.cell_attention.prepare(encoded.cells, encoded.cell_mask, encoded.cell_mask)
         attention, language = self.attention_lstm, self.language_lstm
-        seen = language.weight_ih[:, :width]  # (4H, D)
+        seen = language.weight_ih[:, :regions]  # (4H, D)
         queries = [self.attention.query_weight]
         if self.cell_attention is not None:
             queries.append(self.cell_attention.query_weight)
         from_language = [language.weight_hh]
         if self.feedback:
-            from_language.append(attention.weight_ih[:, word_width + width :])
+            from_language.append(attention.weight_ih[:, word_width + image :])
         first = self.attention.mixes_regions and uses * self.attention.branches > encoded.regions.shape[1]
         return Memory(
             encoded=encoded,
@@ -165,12 +181,12 @@ class Decoder(nn.Module):
             looked_cells=looked_cells,
             image_gates=F.linear(
                 encoded.pooled,
-                attention.weight_ih[:, word_width : word_width + width],
+                attention.weight_ih[:, word_width : word_width + image],
                 attention.bias_ih + attention.bias_hh,
             ),
             region_gates=F.linear(encoded.regions, seen) if first else None,
             cell_gates=None if encoded.cells is None or self.cell_attention is None else F.linear(encoded.cells, seen),
-            from_attention=torch.cat([*queries, language.weight_ih[:, width:], attention.weight_hh]),
+            from_attention=torch.cat([*queries, language.weight_ih[:, regions:], attention.weight_hh]),
             attention_bias=F.pad(
                 language.bias_ih + language.bias_hh, (sum(len(query) for query in queries), 4 * width)
             ),
@@ -273,7 +289,7 @@ class Decoder(nn.Module):
             seen = weights @ memory.region_gates
         else:
             seen = F.linear(
-                self.attention.attend(weights, memory.looked), self.language_lstm.weight_ih[:, : self.width]
+                self.attention.attend(weights, memory.looked), self.language_lstm.weight_ih[:, : self.region_width]
             )
         if memory.looked_cells is not None:
             seen = seen + self._look_at_cells(memory, query)  # Distributed eq. 4
@@ -296,7 +312,7 @@ class Decoder(nn.Module):
             seen = flat @ memory.region_gates
         else:
             mixed = self.attention.attend(flat.unsqueeze(0), memory.looked)[0]
-            seen = F.linear(mixed, self.language_lstm.weight_ih[:, : self.width])
+            seen = F.linear(mixed, self.language_lstm.weight_ih[:, : self.region_width])
         if attend.cells is not None:
             assert memory.cell_gates is not None
             seen = seen + torch.unflatten(attend.cells, 0, (images, -1)).flatten(1, 2) @ memory.cell_gates

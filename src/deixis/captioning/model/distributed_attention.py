@@ -55,6 +55,11 @@ class DistributedAttention(Attention):
         """The queries of the branches that take part."""
         return self.query.weight[: self.branches * self.width]
 
+    @property
+    def key_width(self) -> int:
+        """The width of the first branch's score."""
+        return self.width
+
     def join(self) -> None:
         """Give branches that became active since the last call their first weights."""
         joined = int(self.joined)
@@ -93,17 +98,31 @@ class DistributedAttention(Attention):
             scores = additive_scores(keys, query[..., columns], self.score[branch])
             weights.append(masked_softmax(scores, left))
             if self.elimination and branch + 1 < self.branches:
-                left = left & ~self._chosen(weights[-1].detach(), left, looked)
-                left = torch.where(left.any(-1, keepdim=True), left, looked.mask.unsqueeze(1))
+                left = self._without_chosen(weights[-1].detach(), left, looked.mask, looked.frame, looked.frames)
         return torch.stack(weights)
 
-    def _chosen(self, weights: Tensor, left: Tensor, looked: Looked) -> Tensor:
+    def seen_by_branch(self, weights: Tensor, mask: Tensor, frame: Tensor) -> Tensor:
+        """Return R_k, the regions that each branch had to choose from: (K, B, G, N), (B, N), (B, N) -> (K, B, G, N)."""
+        left = mask.unsqueeze(1).expand(weights.shape[1:])
+        seen = [left]
+        for own in weights[:-1].detach():
+            if self.elimination:
+                left = self._without_chosen(own, left, mask, frame, int(frame.max()) + 1)
+            seen.append(left)
+        return torch.stack(seen)
+
+    def _without_chosen(self, weights: Tensor, left: Tensor, mask: Tensor, frame: Tensor, frames: int) -> Tensor:
+        """Return what a branch leaves to the next, (B, G, N); all regions again where it would be none."""
+        left = left & ~self._chosen(weights, left, frame, frames)
+        return torch.where(left.any(-1, keepdim=True), left, mask.unsqueeze(1))
+
+    def _chosen(self, weights: Tensor, left: Tensor, frame: Tensor, frames: int) -> Tensor:
         """The regions a branch takes away from the next ones, (B, G, N): its best one, or its best one per frame."""
-        if self.exclusion == "clip" or looked.frames == 1:
+        if self.exclusion == "clip" or frames == 1:
             return torch.zeros_like(left).scatter_(-1, weights.argmax(-1, keepdim=True), True)
         chosen = torch.zeros_like(left)
-        for at in range(looked.frames):
-            here = left & (looked.frame == at).unsqueeze(1)
+        for at in range(frames):
+            here = left & (frame == at).unsqueeze(1)
             best = weights.masked_fill(~here, -1).argmax(-1, keepdim=True)
             chosen |= torch.zeros_like(left).scatter_(-1, best, True) & here
         return chosen

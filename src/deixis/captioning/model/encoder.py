@@ -6,7 +6,8 @@ each layer-normalised, concatenated and projected to the width of the model. Eve
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
 
 import torch
 import torch.nn.functional as F
@@ -35,19 +36,15 @@ class Encoded:
 
     def select(self, rows: Tensor) -> Encoded:
         """Return the images at ``rows``, which may repeat."""
+        return self._each(lambda value: value[rows])
 
-        def take(value: Tensor | None) -> Tensor | None:
-            return None if value is None else value[rows]
+    def detached(self) -> Encoded:
+        """Return the same without gradient."""
+        return self._each(Tensor.detach)
 
-        return Encoded(
-            self.regions[rows],
-            self.mask[rows],
-            self.pooled[rows],
-            self.frame[rows],
-            take(self.cells),
-            take(self.cell_mask),
-            take(self.class_logits),
-        )
+    def _each(self, change: Callable[[Tensor], Tensor]) -> Encoded:
+        values = {item.name: getattr(self, item.name) for item in fields(self)}
+        return replace(self, **{name: change(value) for name, value in values.items() if value is not None})
 
     def for_captions(self, image_of: Tensor | None, captions: int | None = None) -> Encoded:
         """Return images such that captions come in equal groups per image, in order; repeat them only if they do not.
@@ -99,8 +96,13 @@ class SelfAttention(nn.Module):
 class RegionEncoder(nn.Module):
     """Encode a :class:`RegionBatch`; each part can be switched off in the config."""
 
-    def __init__(self, config: EncoderConfig, sizes: InputSizes, width: int, *, pool_regions: bool) -> None:
-        """``pool_regions``: the global vector is the mean of the encoded regions (Up-Down) and not a global feature."""
+    def __init__(
+        self, config: EncoderConfig, sizes: InputSizes, width: int, *, pool_regions: bool, image_width: int = 0
+    ) -> None:
+        """``pool_regions``: the global vector is the mean of the encoded regions (Up-Down) and not a global feature.
+
+        ``image_width`` is that of a global vector made of a global feature; 0 for ``width``.
+        """
         super().__init__()
         self.config, self.sizes, self.pool_regions = config, sizes, pool_regions
         self.freeze_detector = False
@@ -110,11 +112,16 @@ class RegionEncoder(nn.Module):
             self.detector = nn.Linear(features, config.detector_width)
             features = config.detector_width
         parts = 0
+        if config.layers == "one" and (config.feature == "none" or config.similarity != "none" or config.location):
+            raise DeixisError(
+                "encoder.layers: one encodes the region's feature alone: set location to false and similarity to none"
+            )
         if config.feature != "none":
             source = features if config.feature == "given" else sizes.classes
             self.feature = nn.Linear(_needed(source, "class_probs" if config.feature == "class" else "features"), width)
-            self.feature_norm = nn.LayerNorm(width)
             parts += width
+            if config.layers == "joined":
+                self.feature_norm = nn.LayerNorm(width)
         if config.similarity == "learned":
             classes = config.learned_classes or _needed(sizes.classes, "class_probs (or set encoder.learned_classes)")
             self.classifier = nn.Linear(features, classes)
@@ -132,18 +139,25 @@ class RegionEncoder(nn.Module):
             parts += config.location_width
         if parts == 0:
             raise DeixisError("the region encoder has every part switched off: keep feature, similarity or location")
-        self.join = nn.Linear(parts, width)
+        if config.layers == "joined":
+            self.join = nn.Linear(parts, width)
         self.layers = nn.ModuleList(
             SelfAttention(width, config.self_attention_heads, 0.1) for _ in range(config.self_attention_layers)
         )
         if not pool_regions:
             # without global features the mean of the region features stands in for them
-            self.image = nn.Linear(sizes.global_features or sizes.features, width)
+            given = sizes.timeline or sizes.global_features or sizes.features
+            self.image = nn.Linear(given, image_width or width)
         if config.map == "feature_map":
             self.cell = nn.Linear(_needed(sizes.feature_map, "feature_map"), width)
         elif config.map == "frames":
-            self.cell = nn.Linear(_needed(sizes.global_features, "global_features"), width)
-            self.frames = nn.GRU(width, width // 2, batch_first=True, bidirectional=True)
+            self.cell = nn.Linear(
+                _needed(sizes.timeline or sizes.global_features, "timeline or global_features"), width
+            )
+            layers = config.frame_layers
+            self.frames = nn.GRU(
+                width, width // 2, layers, batch_first=True, bidirectional=True, dropout=0.2 if layers > 1 else 0.0
+            )
 
     def forward(self, regions: RegionBatch) -> Encoded:
         """Encode B images or clips."""
@@ -157,7 +171,8 @@ class RegionEncoder(nn.Module):
         class_logits: Tensor | None = None
         if config.feature != "none":
             given = features if config.feature == "given" else _present(regions.class_probs, "class_probs").float()
-            parts.append(self.feature_norm(self.dropout(F.relu(self.feature(given)))))
+            mapped = self.feature(given)
+            parts.append(mapped if config.layers == "one" else self.feature_norm(self.dropout(F.relu(mapped))))
         if config.similarity == "learned":
             logits: Tensor = self.classifier(features)
             class_logits = logits.detach() if self.freeze_detector else logits
@@ -168,7 +183,10 @@ class RegionEncoder(nn.Module):
             parts.append(self.similarity_norm(torch.cat(known, -1).float()))
         if config.location:
             parts.append(self.location_norm(self.dropout(F.relu(self.location(locations(regions))))))
-        encoded = self.dropout(F.relu(self.join(torch.cat(parts, -1))))  # (B, N, D)
+        if config.layers == "one":
+            encoded = self.dropout(parts[0])  # (B, N, D)
+        else:
+            encoded = self.dropout(F.relu(self.join(torch.cat(parts, -1))))
         for layer in self.layers:
             encoded = layer(encoded, mask)
         cells, cell_mask = self._cells(regions)
@@ -184,7 +202,10 @@ class RegionEncoder(nn.Module):
     def _pooled(self, regions: RegionBatch, encoded: Tensor) -> Tensor:
         if self.pool_regions:
             return mean_of_real(encoded, regions.mask)
-        if self.sizes.global_features:
+        if self.sizes.timeline:
+            steps = _present(regions.timeline, "timeline").float()  # (B, S, G)
+            mean = mean_of_real(steps, _present(regions.timeline_mask, "timeline"))
+        elif self.sizes.global_features:
             given = _present(regions.global_features, "global_features").float()  # (B, F, G)
             mean = given.mean(1) if regions.frame_mask is None else mean_of_real(given, regions.frame_mask)
         else:
@@ -200,9 +221,13 @@ class RegionEncoder(nn.Module):
             height, width = grid.shape[2:4]
             cells = self.dropout(F.relu(self.cell(grid.flatten(1, 3))))  # (B, F*H*W, D)
             return cells, _real_frames(regions, grid).repeat_interleave(height * width, 1)
-        given = _present(regions.global_features, "global_features").float()  # (B, F, G)
+        if self.sizes.timeline:  # frames of the clip's own rate, of which regions were found in ten
+            given = _present(regions.timeline, "timeline").float()  # (B, S, G)
+            mask = _present(regions.timeline_mask, "timeline")
+        else:
+            given = _present(regions.global_features, "global_features").float()  # (B, F, G)
+            mask = _real_frames(regions, given)
         steps = self.dropout(F.relu(self.cell(given)))
-        mask = _real_frames(regions, given)
         # packing lets the backward GRU start at the last real frame, whatever the padding
         packed = nn.utils.rnn.pack_padded_sequence(
             steps, mask.sum(1).clamp(min=1).cpu(), batch_first=True, enforce_sorted=False

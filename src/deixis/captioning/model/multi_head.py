@@ -32,6 +32,15 @@ class MultiHeadAttention(Attention):
         """One row of weights per head."""
         return self.heads
 
+    @property
+    def key_width(self) -> int:
+        """The width of all heads together."""
+        return self.heads * self.head_width
+
+    def first_keys(self, looked: Looked) -> Tensor:
+        """Return the keys of all heads side by side: no head comes first."""
+        return looked.keys.transpose(1, 2).flatten(2)  # (B, N, heads * head width)
+
     def prepare(self, regions: Tensor, mask: Tensor, frame: Tensor) -> Looked:
         """Project keys and values once."""
         return Looked(regions, mask, frame, self._split(self.key(regions)), values=self._split(self.value(regions)))

@@ -10,7 +10,7 @@ document frequencies come from these pairs alone); scores are averaged over vide
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,7 +19,10 @@ from numpy.typing import NDArray
 from deixis.errors import DeixisError
 from deixis.metrics.captions.scores import METRICS, score_words
 from deixis.text.tokens import scoring_words
+from deixis.types import ClipSegment, Example
 
+Events = dict[str, list["Event"]]
+"""Events by video."""
 THRESHOLDS = (0.3, 0.5, 0.7, 0.9)
 _NOBODYS_WORD = "zqxjkvwzqxjkv"
 
@@ -97,6 +100,25 @@ def score_dense_captions(
         precision={level: float(found[:, row, 0].mean()) for row, level in enumerate(thresholds)},
         recall={level: float(found[:, row, 1].mean()) for row, level in enumerate(thresholds)},
     )
+
+
+def events_of_clips(examples: Iterable[Example], texts: Mapping[str, str]) -> tuple[Events, Events]:
+    """Return what was said about segments of clips and what people said, by video, for :func:`score_dense_captions`.
+
+    ``texts`` are the sentences by example. Examples are named ``VIDEO_segment_00``, as ActivityNet-Entities does; one
+    named otherwise is a video of its own.
+    """
+    said: dict[str, list[Event]] = {}
+    written: dict[str, list[Event]] = {}
+    for example in examples:
+        source = example.source
+        if not isinstance(source, ClipSegment):
+            raise DeixisError(f"{example.id} is a photo: the per-video protocol is for segments of clips")
+        video = example.id.rpartition("_segment_")[0] or example.id
+        written.setdefault(video, []).extend(Event(source.start, source.end, c.text) for c in example.captions)
+        if example.id in texts:
+            said.setdefault(video, []).append(Event(source.start, source.end, texts[example.id]))
+    return said, written
 
 
 def time_overlap(one: Event, other: Event) -> float:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from deixis.errors import BadFileError, DeixisError
 from deixis.reading.files import read_lines
+from deixis.regions.imports.beside import Beside
 from deixis.regions.imports.bottom_up import open_npz, open_tsv
 from deixis.regions.imports.gvd import open_gvd
 from deixis.regions.imports.plain_npz import open_plain
@@ -15,9 +16,10 @@ from deixis.regions.store.reader import RegionStore
 from deixis.regions.store.writer import write_store
 from deixis.types import Regions
 
+NO_NAMES = "these files hold detector classes, which are left out: name them with --class-names, one a line"
 FORMATS = ("bottom-up-tsv", "bottom-up-npz", "gvd", "npz")
 
-__all__ = ["FORMATS", "RawRegions", "import_regions"]
+__all__ = ["FORMATS", "Beside", "RawRegions", "import_regions"]
 
 
 def import_regions(
@@ -28,6 +30,7 @@ def import_regions(
     class_names: Path | None = None,
     sizes: Path | None = None,
     name: str = "",
+    beside: Beside | None = None,
 ) -> tuple[RegionStore, list[str]]:
     """Take over regions into a new store; return it, and notes for the user.
 
@@ -37,6 +40,7 @@ def import_regions(
         format: One of :data:`FORMATS`.
         class_names: Text file with one class name per line, without the background.
         sizes: For GVD: a folder with the photos, or a JSON of ``{id: [width, height]}``.
+        beside: Conv maps, global vectors and frame features to keep with the regions.
         name: Names the detector in the fingerprint, so that features of two detectors never mix.
     """
     for path in paths:
@@ -47,15 +51,23 @@ def import_regions(
     fingerprint = f"import:{format}:{name or 'unnamed'}"
 
     settings = {"format": format, "name": name, "classes": len(names)}
-    return write_store(output, _usable(source, fingerprint, names), source.ids, fingerprint, settings), source.notes
+    return write_store(
+        output, _usable(source, fingerprint, names, beside or Beside()), source.ids, fingerprint, settings
+    ), source.notes
 
 
-def _usable(source: Source, fingerprint: str, names: tuple[str, ...]) -> Iterator[tuple[str, Regions | str]]:
+def _usable(
+    source: Source, fingerprint: str, names: tuple[str, ...], beside: Beside
+) -> Iterator[tuple[str, Regions | str]]:
     """Yield the regions of each image, or the reason why there are none: one bad file does not end an import."""
     first: tuple[str, int] | None = None
     for image, raw in source.read():
+        if not names and not isinstance(raw, str) and raw.labels is not None and NO_NAMES not in source.notes:
+            source.notes.append(NO_NAMES)
         try:
-            regions: Regions | str = raw if isinstance(raw, str) else to_regions(raw, fingerprint, names)
+            regions: Regions | str = (
+                raw if isinstance(raw, str) else to_regions(beside.add(image, raw), fingerprint, names)
+            )
         except BadFileError as error:
             regions = str(error)
         if not isinstance(regions, str):

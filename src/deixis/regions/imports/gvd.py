@@ -2,8 +2,10 @@
 
 ``dets_labels`` is (images, P, 6) for photos, columns x1 y1 x2 y2 class score, or (segments, P, 7) for clips, columns
 x1 y1 x2 y2 frame class score; ``nms_num`` (or ``dets_num``) says how many rows count. Class 0 is the background. Row
-i belongs to ``images[i]`` of the dictionary JSON, and its features are ``ID.npy``, (N, D) or (frames, N / frames, D).
-The files do not say how large the images are: give the photos, or a JSON of ``{id: [width, height]}``.
+i belongs to ``images[i]`` (photos) or ``videos[i]`` (segments of clips) of the dictionary JSON, and its features are
+``ID.npy``, (N, D) or (frames, N / frames, D).
+The files do not say how large the images are: give the photos, or a JSON of ``{id: [width, height]}``, where clips may
+be named by their video; ``anet_entities_trainval.json`` is such a file (``rwidth``, ``rheight``).
 """
 
 from __future__ import annotations
@@ -33,9 +35,10 @@ def open_gvd(paths: list[Path], sizes: Path | None) -> Source:
     if sizes is None:
         raise DeixisError("these files do not hold image sizes: give --sizes, a folder of the photos or a JSON file")
     size_of = _sizes(sizes)
-    images = read_json_object(dictionary).get("images")
+    listed = read_json_object(dictionary)
+    images = listed.get("images", listed.get("videos"))  # dic_flickr30k.json and dic_anet.json
     if not isinstance(images, list) or not all(isinstance(image, dict) and "id" in image for image in images):
-        raise BadFileError(f"{dictionary} has no list 'images' with an 'id' each")
+        raise BadFileError(f"{dictionary} has no list 'images' or 'videos' with an 'id' each")
     ids = [str(image["id"]) for image in images]
     with _hdf5(proposals) as (table, counts):
         rows, depth, counted = table.shape[0], table.shape[-1], counts.size
@@ -97,10 +100,16 @@ def _sizes(path: Path) -> Callable[[str], tuple[int, int]]:
 
         return from_photo
     table = read_json_object(path)
+    if isinstance(table.get("database"), dict):  # ActivityNet-Entities before cleaning
+        table = {
+            video: (entry.get("rwidth"), entry.get("rheight"))
+            for video, entry in table["database"].items()
+            if isinstance(entry, dict)
+        }
 
     def from_table(name: str) -> tuple[int, int]:
         try:
-            width, height = table[name]
+            width, height = table[name if name in table else name.rpartition("_segment_")[0]]
             return int(width), int(height)
         except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise BadFileError(f"{path} has no [width, height] of {name}") from error
@@ -125,7 +134,11 @@ def _hdf5(path: Path) -> Iterator[tuple[Any, Any]]:
     with _explained(path), h5py.File(open_file(path), "r") as file:
         if "dets_labels" not in file or not {"nms_num", "dets_num"} & set(file):
             raise BadFileError(f"{path} has no dets_labels and nms_num; it holds {', '.join(file) or 'nothing'}")
-        table, counts = (file[name] for name in ("dets_labels", "nms_num" if "nms_num" in file else "dets_num"))
+        table = file["dets_labels"]
+        clips = getattr(table, "ndim", 0) == 3 and table.shape[-1] == 7
+        # GVD counts the proposals of photos by nms_num and those of clips by dets_num
+        order = ("dets_num", "nms_num") if clips else ("nms_num", "dets_num")
+        counts = file[next(name for name in order if name in file)]
         for data in (table, counts):
             own = isinstance(data, h5py.Dataset) and not data.is_virtual and not data.external
             if not own or data.file.filename != file.filename:

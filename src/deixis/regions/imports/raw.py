@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from deixis.errors import BadFileError
 from deixis.types import Regions
@@ -34,6 +35,9 @@ class RawRegions:
     class_probs: Array | None = None  # (N, C)
     frame: Array | None = None  # (N,)
     frames: int = 1
+    global_features: Array | None = None  # (F, G)
+    feature_map: Array | None = None  # (F, H, W, M)
+    timeline: Array | None = None  # (S, G)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +56,9 @@ class Source:
 def to_regions(raw: RawRegions, fingerprint: str, class_names: tuple[str, ...]) -> Regions:
     """Sort the regions by score within each frame and add the whole frame as its last region.
 
-    The whole frame is described by the mean of the frame's regions, which is what Up-Down feeds its first LSTM; files
-    made elsewhere hold nothing better. Where all scores are missing every region counts as one whole thing.
+    The whole frame is described by the mean of the frame's regions, which is what Up-Down feeds its first LSTM. It is
+    the global feature too, unless a file gives one. Where all scores are missing every region counts as one whole
+    thing.
     """
     count = len(raw.boxes) if raw.boxes.ndim else 0
     _check(raw, count)
@@ -81,8 +86,14 @@ def to_regions(raw: RawRegions, fingerprint: str, class_names: tuple[str, ...]) 
         size=raw.size,
         fingerprint=fingerprint,
         class_names=class_names if probs is not None else (),
-        global_features=torch.from_numpy(np.concatenate(means)),
+        global_features=_single(raw.global_features if raw.global_features is not None else np.concatenate(means)),
+        feature_map=None if raw.feature_map is None else _single(raw.feature_map),
+        timeline=None if raw.timeline is None else _single(raw.timeline),
     )
+
+
+def _single(array: Array) -> Tensor:
+    return torch.from_numpy(np.array(array, dtype=np.float32))
 
 
 def _check(raw: RawRegions, count: int) -> None:
@@ -97,6 +108,14 @@ def _check(raw: RawRegions, count: int) -> None:
         if value.dtype.kind not in "fiub":
             raise BadFileError(f"{name} should be numbers, not {value.dtype}")
         if not np.isfinite(value).all() or (name != "boxes" and count and np.abs(value).max(initial=0) > _LARGEST):
+            raise BadFileError(f"{name} that are not finite, or over {_LARGEST:,.0f}")
+    for name, axes in (("global_features", 2), ("feature_map", 4), ("timeline", 2)):
+        more: Array | None = getattr(raw, name)
+        if more is None:
+            continue
+        if more.ndim != axes or more.dtype.kind not in "fiub" or (name != "timeline" and len(more) != raw.frames):
+            raise BadFileError(f"{name} of shape {more.shape} and {more.dtype} for {raw.frames} frames")
+        if not np.isfinite(more).all() or np.abs(more).max(initial=0) > _LARGEST:
             raise BadFileError(f"{name} that are not finite, or over {_LARGEST:,.0f}")
     if not 1 <= min(raw.size) <= max(raw.size) <= MAX_SIDE:
         raise BadFileError(f"the image size is {raw.size[0]}x{raw.size[1]}")

@@ -33,14 +33,14 @@ from deixis.reading.plain import (
     parse_json,
     read_json_object,
 )
-from deixis.regions.store.shards import FIELDS, PER_FRAME, Array, Shard
+from deixis.regions.store.shards import FIELDS, PER_FRAME, PER_STEP, Array, Shard
 from deixis.types import Regions
 
 VERSION = 1
 HEADER, INDEX = "store.json", "index.json"
 
-EVERYDAY = ("features", "objectness", "regionness", "class_probs", "global_features")
-"""What a batch holds unless asked otherwise: all that is small, so neither word distributions nor feature maps."""
+EVERYDAY = ("features", "objectness", "regionness", "class_probs", "global_features", "timeline")
+"""What a batch holds unless asked otherwise: neither word distributions nor feature maps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,11 +251,13 @@ class RegionStore:
                 out["boxes"][row] = scale(out["boxes"][row], own, size)
                 out["sizes"][row] = torch.tensor(size).to(dtype)
         for name in wanted:
-            if name in PER_FRAME:
-                lengths = [shard.frame_rows(at)[1] - shard.frame_rows(at)[0] for shard, at in found]
+            if name in PER_FRAME or name in PER_STEP:
+                stretches = [shard.stretch(name, at) for shard, at in found]
+                lengths = [stop - start for start, stop in stretches]
                 frames, every = max(lengths, default=0), [[slice(0, length)] for length in lengths]
                 out[name] = self._padded(name, found, every, frames, torch.half).to(dtype)
-                out["frame_mask"] = torch.arange(frames) < torch.tensor(lengths)[:, None]  # (B, F)
+                real = "frame_mask" if name in PER_FRAME else "timeline_mask"
+                out[real] = torch.arange(frames) < torch.tensor(lengths)[:, None]  # (B, F)
             else:
                 out[name] = self._padded(name, found, rows, longest, torch.half).to(dtype)
         out.setdefault("features", torch.zeros(len(found), longest, 0, dtype=dtype))

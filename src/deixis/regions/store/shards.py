@@ -36,10 +36,11 @@ WIDE = 128
 
 PER_REGION = ("boxes", "frame", "features", "objectness", "regionness", "class_probs", "word_probs")
 PER_FRAME = ("global_features", "feature_map")
-FIELDS = tuple(name for name in PER_REGION + PER_FRAME if name not in ("boxes", "frame"))
+PER_STEP = ("timeline",)
+FIELDS = tuple(name for name in PER_REGION + PER_FRAME + PER_STEP if name not in ("boxes", "frame"))
 """What a reader may ask for; boxes, frames and sizes always come."""
 
-_STRUCTURE = ("sizes", "region_ends", "frame_ends", "crc")
+_STRUCTURE = ("sizes", "region_ends", "frame_ends", "step_ends", "crc")
 _DTYPES = {"F16": "<f2", "F32": "<f4", "I16": "<i2", "I32": "<i4", "I64": "<i8", "U16": "<u2", "U32": "<u4"}
 
 
@@ -61,6 +62,9 @@ def encode(images: Sequence[Regions], *, dense: bool = False) -> dict[str, Array
     arrays["sizes"] = np.array([regions.size for regions in images], dtype="<i4").reshape(-1, 2)
     arrays["region_ends"] = np.cumsum([len(regions) for regions in images], dtype="<i8")
     arrays["frame_ends"] = np.cumsum([regions.frames for regions in images], dtype="<i8")
+    if any(name in columns for name in PER_STEP):
+        lengths = [len(regions.timeline) for regions in images if regions.timeline is not None]
+        arrays["step_ends"] = np.cumsum(lengths, dtype="<i8")
     arrays["crc"] = np.array(
         [[zlib.crc32(columns[name][row].tobytes()) for name in sorted(columns)] for row in range(len(images))],
         dtype="<u4",
@@ -178,13 +182,12 @@ class Shard:
         count = len(self.arrays["sizes"])
         if self.arrays["sizes"].shape != (count, 2) or self.arrays["crc"].ndim != 2:
             raise ValueError("sizes or checksums have another shape")
-        for ends in ("region_ends", "frame_ends"):
+        for ends in ("region_ends", "frame_ends", *(("step_ends",) if "step_ends" in self.arrays else ())):
             steps = np.diff(self.arrays[ends], prepend=0)
             if steps.shape != (count,) or (steps < 0).any():
                 raise ValueError(f"{ends} does not rise")
-        rows, frames = self.rows(count - 1)[1] if count else 0, self.frame_rows(count - 1)[1] if count else 0
         for name in self.columns:
-            if len(self.arrays[name]) != (frames if name in PER_FRAME else rows):
+            if len(self.arrays[name]) != (self.stretch(name, count - 1)[1] if count else 0):
                 raise ValueError(f"{name} has {len(self.arrays[name])} rows")
         if self.arrays["crc"].shape != (count, len(self.columns)):
             raise ValueError("checksums are missing")
@@ -203,9 +206,20 @@ class Shard:
         ends = self.arrays["frame_ends"]
         return (int(ends[image - 1]) if image else 0), int(ends[image])
 
+    def step_rows(self, image: int) -> tuple[int, int]:
+        """Return where the timeline of an image starts and stops."""
+        ends = self.arrays["step_ends"]
+        return (int(ends[image - 1]) if image else 0), int(ends[image])
+
+    def stretch(self, name: str, image: int) -> tuple[int, int]:
+        """Return which rows of an array belong to an image."""
+        if name in PER_STEP:
+            return self.step_rows(image)
+        return self.frame_rows(image) if name in PER_FRAME else self.rows(image)
+
     def read(self, name: str, image: int) -> Array:
         """Return one array of one image, in place; its checksum is compared the first time."""
-        start, stop = self.frame_rows(image) if name in PER_FRAME else self.rows(image)
+        start, stop = self.stretch(name, image)
         value: Array = self.arrays[name][start:stop]
         column = self.columns[name]
         if not self.touched[image, column]:

@@ -1,0 +1,126 @@
+"""What can be wrong between a recipe and its files, said before anything is read or begun, with the key to change.
+
+What is wrong with a recipe by itself ``check.py`` says. A store without what the model needs, a split that is not there
+or a teacher of other regions would otherwise show only after minutes of reading, and without a word on which of the
+recipe's two hundred keys it hangs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from deixis.data.locations import find
+from deixis.data.no_regions import NAME as NO_STORE
+from deixis.data.open import open_dataset
+from deixis.data.region_cache import AUTO
+from deixis.errors import BadRecipeError, DeixisError
+from deixis.models.checkpoint import load_config
+from deixis.models.names import find_model
+from deixis.regions.store.reader import RegionStore
+from deixis.training.recipe import ObjectiveRecipe, Recipe, Source
+
+
+def check_files(recipe: Recipe) -> None:
+    """Refuse a recipe whose files do not fit it; nothing is read but lists of splits and the heads of stores."""
+    for key, source in _sources(recipe):
+        _check_splits(key, source)
+    store = _store(recipe)
+    if store is not None:
+        _check_store(recipe, store)
+        _check_teachers(recipe, store)
+
+
+def _sources(recipe: Recipe) -> Iterator[tuple[str, Source]]:
+    data = recipe.data
+    yield "data.train", Source(data.dataset, data.store, data.train, data.reader)
+    yield from ((f"data.more.{at}.split", source) for at, source in enumerate(data.more))
+    if data.validation_from is not None:
+        yield "data.validation_from.split", data.validation_from
+    elif data.validation is not None:
+        yield "data.validation", Source(data.dataset, data.store, data.validation, data.reader)
+
+
+def _check_splits(key: str, source: Source) -> None:
+    dataset = open_dataset(find(source.dataset, "data"), source.reader)
+    for split in source.split.split("+"):
+        try:
+            dataset.find_split(split)
+        except DeixisError as error:
+            raise BadRecipeError(f"{key} is {source.split!r}, but {error}: set {key} to one of these") from error
+
+
+def _store(recipe: Recipe) -> RegionStore | None:
+    """Return the store of the training images, where the recipe names one."""
+    name = recipe.data.store
+    return None if name in (AUTO, NO_STORE) else RegionStore.open(find(name, "stores"))
+
+
+def _check_store(recipe: Recipe, store: RegionStore) -> None:
+    data, width = recipe.data, store.width("features")
+    if data.feature_width is not None and width != data.feature_width:
+        raise BadRecipeError(
+            f"the regions of {store.path} are described by {width} numbers, this recipe is for {data.feature_width}: "
+            "name other regions in data.store, or set data.feature_width to null to train on these"
+        )
+    if recipe.model.kind != "captioner":
+        return
+    encoder = recipe.model.options.get("encoder")
+    encoder = encoder if isinstance(encoder, Mapping) else {}
+    for key, value, needed in _needs(encoder):
+        if needed not in store.fields:
+            raise BadRecipeError(
+                f"model.encoder.{key}: {value} needs {needed}, which {store.path} does not hold ({_way(needed)}); or "
+                f"set model.encoder.{key} to none{' and data.maps to false' if needed == 'feature_map' else ''}"
+            )
+    if encoder.get("map") == "feature_map" and not data.maps:
+        raise BadRecipeError("model.encoder.map: feature_map needs the maps of the regions: set data.maps to true")
+
+
+def _needs(encoder: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
+    """Yield the key, its value and the field of the regions that it needs."""
+    similarity = str(encoder.get("similarity", "none"))
+    for part, field in (("classes", "class_probs"), ("words", "word_probs")):
+        if part in similarity:
+            yield "similarity", similarity, field
+    if encoder.get("feature") == "class":
+        yield "feature", "class", "class_probs"
+    if encoder.get("map") == "feature_map":
+        yield "map", "feature_map", "feature_map"
+
+
+def _way(needed: str) -> str:
+    """Say how regions get what they lack."""
+    ways = {
+        "class_probs": "import it with --class-names, from files that hold detector classes",
+        "feature_map": "import it with --maps, a folder of conv maps",
+        "word_probs": "extract it with lite",
+    }
+    return ways[needed]
+
+
+def _check_teachers(recipe: Recipe, store: RegionStore) -> None:
+    named = [("start_from", recipe.start_from)] if recipe.start_from is not None else []
+    for where, objective in _objectives(recipe):
+        teacher = objective.options.get("teacher")
+        named += [(f"{where}.teacher", teacher)] if isinstance(teacher, str) and teacher else []
+        judges = objective.options.get("grounders")
+        named += [(f"{where}.grounders", name) for name in judges] if isinstance(judges, Mapping) else []
+    captioner = recipe.model.kind == "captioner"
+    for where, name in named:
+        part = "captioner" if where == "start_from" and captioner else "grounder"
+        try:
+            fingerprint = load_config(find_model(str(name), part=part)).fingerprint  # type: ignore[arg-type]
+        except DeixisError as error:
+            raise BadRecipeError(f"{where} is {name!r}: {error}") from error
+        if fingerprint != store.fingerprint:
+            raise BadRecipeError(
+                f"{where} is {name!r}, which looks at regions of {fingerprint}, but {store.path} holds regions of "
+                f"{store.fingerprint}: name a model trained on these in {where}, or other regions in data.store"
+            )
+
+
+def _objectives(recipe: Recipe) -> Iterator[tuple[str, ObjectiveRecipe]]:
+    for number in recipe.planned:
+        stage = recipe.stages[number]
+        yield from ((f"stages.{stage.name}.objectives.{one.name}", one) for one in stage.objectives)
