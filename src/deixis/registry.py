@@ -49,6 +49,7 @@ REGISTRY: dict[Kind, dict[str, str]] = {
         "self_taught": "deixis.objectives.self_taught:SelfTaught",
         "relation_classification": "deixis.objectives.relation_classification:RelationClassification",
         "evidence": "deixis.objectives.evidence:Evidence",
+        "phrase_supervision": "deixis.objectives.phrase_supervision:PhraseSupervision",
         "phrase_contrast": "deixis.objectives.phrase_contrast:PhraseContrast",
         "paraphrase_consistency": "deixis.objectives.paraphrase:ParaphraseConsistency",
         "teaching": "deixis.objectives.teaching:Teaching",

@@ -5,13 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-import torch
 from torch import Tensor
 
-from deixis.grounding.base import WordGrounder
-from deixis.interfaces import Model
 from deixis.objectives.base import Context, Objective
-from deixis.objectives.targets import WordTargets, word_targets
+from deixis.objectives.targets import word_targets
 from deixis.processes import masked_mean
 
 AttentionLoss = Literal["nll", "pairs", "marginal", "kl"]
@@ -38,8 +35,7 @@ class Supervision(Objective):
     """Pull the attention at annotated words to regions that overlap the human box (GVD; POS-SCAN eq. 16).
 
     The mean is over annotated words with at least one right region, but for ``loss: pairs``. Branches and heads are
-    averaged first. Of a grounder it is the answer to each annotated phrase that is pulled: what
-    `deixis train grounding/own:corrected` does.
+    averaged first.
 
     Zhou et al., *Grounded Video Description*, CVPR 2019 (its attention loss); Zhou et al., *More Grounded
     Image Captioning by Distilling Image-Text Matching Model*, CVPR 2020, equation 16. Needs ``data.supervision``.
@@ -49,7 +45,6 @@ class Supervision(Objective):
     >>> losses["supervision"].backward()
     """
 
-    trains = Model  # captioners and grounders alike
     needs = frozenset({"boxes"})
 
     def __init__(self, options: SupervisionOptions | None = None) -> None:
@@ -61,9 +56,8 @@ class Supervision(Objective):
         options = self.options
         targets = word_targets(context.batch, "supervision")
         right = targets.positive(options.min_iou) if options.regions == "all" else targets.best(options.min_iou)
-        if not isinstance(context.model, WordGrounder):
-            right = right & context.encoded().mask[targets.image]  # nobody can look at a region that is masked
-        attention = _weights(context, targets)  # (P, N)
+        right = right & context.encoded().mask[targets.image]  # nobody can look at a region that is masked
+        attention = context.first().mean_attention[targets.caption, targets.position]  # (P, N)
         if options.frames == "annotated":
             attention = attention * targets.annotated
             attention = attention / attention.sum(1, keepdim=True).clamp(min=SMALLEST)
@@ -76,13 +70,6 @@ def supervised_loss(attention: Tensor, right: Tensor, counted: Tensor, loss: Att
         pairs = right & counted.unsqueeze(1)
         return masked_mean(-attention.clamp(min=SMALLEST).log(), pairs)
     return masked_mean(attention_loss(attention, right, loss), counted)
-
-
-def _weights(context: Context, targets: WordTargets) -> Tensor:
-    """Return how a model shares its attention among the regions, for each annotated phrase, (P, N)."""
-    if isinstance(context.model, WordGrounder):
-        return torch.softmax(context.model.phrase_logits(context.batch), -1)
-    return context.first().mean_attention[targets.caption, targets.position]
 
 
 def attention_loss(attention: Tensor, right: Tensor, loss: Literal["nll", "marginal", "kl"]) -> Tensor:
