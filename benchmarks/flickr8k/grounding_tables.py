@@ -23,7 +23,10 @@ HEAD = {"pooling": "head"}  # the paper measures object words, which are the hea
 
 
 def _scan(name: str, title: str, row: str | None, **more: Any) -> Row:
-    return Row(name, f"grounding/scan:{row}" if row else "grounding/scan", title, **{"answer": HEAD, **more})
+    """Ten times the steps of the first tables, 6,660."""
+    longer = ("stages.matching.epochs=60",)
+    recipe = f"grounding/scan:{row}" if row else "grounding/scan"
+    return Row(name, recipe, title, **{"answer": HEAD, "overrides": longer, **more})
 
 
 SCAN = Table(
@@ -32,7 +35,8 @@ SCAN = Table(
     "phrases",
     (
         _scan("scan", "SCAN, all words", "scan", paper={"attention": 17.63}),
-        _scan("pos-scan", "POS-SCAN, nouns", None, against="scan", paper={"attention": 28.58}),
+        _scan("pos-scan", "POS-SCAN", None, against="scan", paper={"attention": 28.58}),
+        _scan("pos-scan-code", "POS-SCAN as released, normalised over nouns", "code", against="pos-scan"),
         _scan(
             "scan-over-nouns",
             "SCAN, answering over nouns",
@@ -43,10 +47,10 @@ SCAN = Table(
         ),
         _scan(
             "pos-scan-over-all",
-            "POS-SCAN, answering over all words",
-            None,
-            against="scan",
-            of="pos-scan",
+            "POS-SCAN as released, answering over all words",
+            "code",
+            against="pos-scan-code",
+            of="pos-scan-code",
             answer={**HEAD, "attend_over": "all"},
         ),
         _scan("scan-nouns-adjectives", "nouns and adjectives", "nouns-adjectives", against="scan", seeds=(1,)),
@@ -217,7 +221,7 @@ GROUNDING = Table(
         _nothing("objectness", "top objectness"),
         replace(_nothing("label", "detector label, equal lemmas"), against="baseline-objectness"),
         _row(SCAN, "scan", "SCAN"),
-        _row(SCAN, "pos-scan-over-all", "POS-SCAN, answering over all words"),
+        _row(SCAN, "pos-scan", "POS-SCAN"),
         _row(INFOGROUND, "infoground-none", "InfoGround without negatives"),
         _row(INFOGROUND, "infoground-re-ranked", "InfoGround with re-ranked negatives"),
         _row(REIR, "reir-baseline", "ReIR, first stage alone"),

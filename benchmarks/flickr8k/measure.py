@@ -28,11 +28,12 @@ from deixis.metrics.bootstrap import MeanSample
 from deixis.metrics.captions.scores import score_captions
 from deixis.metrics.grounding.attention_accuracy import score_attention
 from deixis.metrics.grounding.dataset_words import words_of_examples
-from deixis.metrics.grounding.error_types import classify_errors
+from deixis.metrics.grounding.error_types import classify_errors, right_boxes
 from deixis.metrics.grounding.f1 import score_grounding
 from deixis.metrics.grounding.phrases import ANY_BOX, PROTOCOLS, score_phrases
-from deixis.metrics.sections import attention_section, caption_section
+from deixis.metrics.sections import RIGHT_BOX, attention_section, caption_section
 from deixis.models.names import load
+from deixis.models.reference_attention import look_at_references
 from deixis.text.vocabulary import Vocabulary
 from deixis.training.phrase_validation import METRICS
 from deixis.training.recipe import Recipe
@@ -68,10 +69,15 @@ def measure_phrases(worker: Worker, row: Row, seed: int, path: Path, split: str,
     counts: list[int] = []
     curves: dict[str, list[float]] = {}
     photos = ""
+    accuracy: dict[str, float] = {}  # POS-SCAN table 1: the teacher as its pupil is measured
+    words = None if on is not None else words_of_examples(examples, class_list=find(CLASSES, "data"))
     for variant, exponent in (("bare", 0.0), ("prior", PRIOR)):
         for part in parts:
             part.answers = replace(part.answers, objectness=exponent, regionness=0.0)
         cases = phrase_cases(model, vocabulary, examples, source, batch=16)
+        if words is not None:
+            looked = look_at_references(model, vocabulary, examples, words, source)
+            accuracy[variant] = round(score_attention(looked).accuracy, 5)
         samples[variant] = {}
         curves[variant] = iou_curve(cases)
         for protocol in PROTOCOLS.values():
@@ -101,7 +107,7 @@ def measure_phrases(worker: Worker, row: Row, seed: int, path: Path, split: str,
         counts=counts,
         samples=samples,
         by_type=by_type,
-        facts={**facts, "IoU": curves},
+        facts={**facts, "IoU": curves, **({"attention accuracy": accuracy} if accuracy else {})},
     )
 
 
@@ -140,6 +146,7 @@ def measure_captions(worker: Worker, row: Row, seed: int, path: Path, split: str
     grounding = score_grounding(items, photos=True)
     looked = score_attention(attention_on_references(done, loaded, words))
     found = {**caption_section(scores, replicates=0, seed=0).samples, **grounding.samples}
+    found[RIGHT_BOX] = right_boxes(items, grounding.groups)
     found |= attention_section(looked, photos=True, replicates=0, seed=0).samples
     samples = {name: found[name].to_json() for name in CAPTIONS}
     frequency = class_frequency(data.path, recipe.data.reader, class_list)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from deixis.grounding.baselines import BaselineName
+from deixis.metrics.sections import RIGHT_BOX
 
 SEEDS = (1, 2, 3)
 PRIOR = 0.5
@@ -72,4 +73,4 @@ class Table:
 
 
 ANY = ("any-box R@1", "any-box R@5", "any-box R@10", "any-box pointing", "merged-box R@1", "merged-box pointing")
-CAPTIONS = ("F1_all", "F1_loc", "F1_all_per_sent", "F1_loc_per_sent", "attention_accuracy", "CIDEr")
+CAPTIONS = ("F1_all", "F1_loc", "F1_all_per_sent", "F1_loc_per_sent", RIGHT_BOX, "attention_accuracy", "CIDEr")

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from deixis.metrics.bootstrap import MeanSample, Sample, draw_weights, intervals
+from deixis.metrics.bootstrap import MeanSample, Sample, draw_weights, intervals, value_of
 from deixis.metrics.captions.densecap import DenseScores
 from deixis.metrics.captions.scores import CaptionScores
 from deixis.metrics.grounding.attention_accuracy import AttentionAccuracy
-from deixis.metrics.grounding.error_types import classify_errors
+from deixis.metrics.grounding.error_types import classify_errors, right_boxes
 from deixis.metrics.grounding.f1 import f1_by_frequency, score_grounding
 from deixis.metrics.grounding.object_words import GroundedItem
 from deixis.metrics.grounding.phrases import THRESHOLDS, PhraseCase, Protocol, score_phrases
@@ -20,6 +20,7 @@ from deixis.types import Box
 
 GENERATED = "grounding F1 of generated sentences (GVD / ActivityNet-Entities rules)"
 TRUTH = "attention accuracy on ground-truth sentences (GVD / ActivityNet-Entities rules)"
+RIGHT_BOX = "right_box_given_right_word"
 CAPTIONS = "COCO caption metrics"
 _HEADLINES = ("F1_all", "F1_loc", "F1_all_per_sent", "F1_loc_per_sent")
 
@@ -36,8 +37,9 @@ def grounding_section(
     result = score_grounding(items, photos=photos)
     errors = classify_errors(items, photos=photos)
     groups = f1_by_frequency(result.classes["all"], frequency)
-    found = intervals(result.samples, draw_weights(len(result.groups), replicates, seed)) if replicates else {}
-    scores = result.scores
+    samples = {**result.samples, RIGHT_BOX: right_boxes(items, result.groups)}
+    found = intervals(samples, draw_weights(len(result.groups), replicates, seed)) if replicates else {}
+    scores = {**result.scores, RIGHT_BOX: value_of(samples[RIGHT_BOX])}
     # the headlines first, then what they are made of
     ordered = {name: scores[name] for name in (*_HEADLINES, *(n for n in scores if n not in _HEADLINES))}
     ordered["classes_generated"] = result.generated_share
@@ -84,7 +86,7 @@ def grounding_section(
         what="captions",
         scores=ordered,
         intervals=found,
-        samples=result.samples,
+        samples=samples,
         groups=result.groups,
         breakdowns=breakdowns,
         plots=plots,
