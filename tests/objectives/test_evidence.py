@@ -57,5 +57,5 @@ def test_it_learns_which_image_a_word_is_in() -> None:
 
 
 def test_it_says_whom_it_trains() -> None:
-    with pytest.raises(TypeError, match="lite grounder"):
+    with pytest.raises(DeixisError, match="trains a LiteGrounder"):
         Evidence()(Context(torch.nn.Linear(1, 1), batch_of()))

@@ -23,7 +23,7 @@ OWN_KEYS = ("kind", "name", "weight")
 
 def check_recipe(recipe: Recipe) -> Recipe:
     """Return a recipe whose parts exist, take their options and fit each other; else raise one clear line."""
-    model = find_class("model", recipe.model.kind, "model.kind")
+    model = find_class("model", recipe.model.kind, "model")
     if is_outside(recipe.model.kind):
         OWN.add(package_of(recipe.model.kind))
     _check_options(model, recipe.model.options, "model", MODEL_KNOWS, ("kind",))
