@@ -46,7 +46,7 @@ def test_film_extract_train_evaluate_and_caption(
         for text in (run / "metrics.jsonl").read_text().splitlines()
         if "loss" in (line := json.loads(text))
     ]
-    assert losses[-1] < 0.8 * losses[0], "it learns"
+    assert losses[-1] < 0.9 * losses[0], "it learns"
     assert load_config(find_model(str(run))).extractor["frames"] == 10, "and remembers that it saw clips"
     call("evaluate", run, clips, "--split", "val", "--store", store, "--replicates", 10, "-o", scores)
     captions = [GroundedCaption.from_json(json.loads(t)) for t in (scores / "captions.jsonl").read_text().splitlines()]
