@@ -30,6 +30,7 @@ def benchmarks(shared: Path | None) -> dict[str, list[str] | None]:
         "serve_load": [],
         "against_grounding_dino": [],
         "store_speed": [],
+        "search_speed": [],
         "grounding_metrics": [],
         "caption_metrics": [] if data is not None else None,
         "parse_speed": [str(data / "flickr30k-captions" / "train.tsv.gz")] if data is not None else None,

@@ -5,8 +5,8 @@
 Model: 512 wide, 36 regions and the whole image with 1,280 features each, five captions per image of 6 to 16 words out
 of 4,000.
 
-- training step against the textbook version of the same model (``textbook_captioner.py``), and both against the
-  matrix-multiply peak of this machine, measured in the same run;
+- training step against the textbook version of the same model (``deixis.captioning.model.textbook``), and both
+  against the matrix-multiply peak of this machine, measured in the same run;
 - greedy decoding of 64 photos at once against one by one;
 - steps of cyclical training, of distributed attention with 4 branches and of self-critical training (rewards included)
   against a cross-entropy step of the same batch.
@@ -29,9 +29,9 @@ import psutil
 import torch
 from torch import nn
 
-from benchmarks.textbook_captioner import TextbookCaptioner
 from deixis.captioning import AttentionConfig, Captioner, CaptionerConfig, InputSizes, Strategy
 from deixis.captioning.model.encoder import locations
+from deixis.captioning.model.textbook import TextbookCaptioner
 from deixis.data.batch import Batch, RegionBatch
 from deixis.objectives import Context, CrossEntropy, Cyclical, Objective, SelfCritical, SelfCriticalOptions
 from deixis.objectives.rewards import CaptionRewards

@@ -24,9 +24,9 @@ from deixis.answering.load import Deixis, load
 from deixis.data.collate import RegionSource
 from deixis.data.dataset import Dataset
 from deixis.data.open import open_dataset
-from deixis.evaluation.phrases import phrase_cases
 from deixis.export import coco
 from deixis.grounding.base import WordGrounder
+from deixis.grounding.phrase_cases import phrase_cases
 from deixis.labels.compare import compare
 from deixis.labels.read import Album, PhotoLabels, read_labels
 from deixis.labels.training import write_dataset
@@ -136,7 +136,9 @@ def _as_person(draft: dict[str, Any], people: dict[str, Example]) -> dict[str, A
 def _scores(name: str, examples: tuple[Example, ...], regions: RegionSource) -> dict[str, float]:
     loaded = load_part(name, part="grounder")
     assert isinstance(loaded.model, WordGrounder)
-    asked = RegionSource(regions.stores, loaded.config.recipe.data.regions)
+    inputs = loaded.config.inputs
+    sizes = {example.id: example.size for example in examples if example.size is not None}
+    asked = RegionSource(regions.stores, inputs.regions, whole=inputs.whole_image, sizes=sizes)
     with torch.inference_mode():
         scores = score_phrases(phrase_cases(loaded.model, loaded.vocabulary, examples, asked), ANY_BOX).scores
     return {key: round(float(scores[key]), 4) for key in ("R@1", "R@5", "pointing")}

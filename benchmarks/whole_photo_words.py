@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -44,7 +45,7 @@ def mean_average_precision(scores: Tensor, has: Tensor) -> float:
 
 
 @torch.inference_mode()
-def look(extractor: LiteExtractor, dataset: Dataset, ids: list[str]) -> tuple[Tensor, Tensor]:
+def look(extractor: LiteExtractor, dataset: Dataset, ids: Sequence[str]) -> tuple[Tensor, Tensor]:
     """The probe's features (P, 4D) of photos, and the surest of each word over their regions (P, W)."""
     features, words = [], []
     for id in ids:
@@ -59,7 +60,7 @@ def look(extractor: LiteExtractor, dataset: Dataset, ids: list[str]) -> tuple[Te
     return torch.stack(features), torch.stack(words)
 
 
-def said_in(dataset: Dataset, ids: list[str]) -> list[set[str]]:
+def said_in(dataset: Dataset, ids: Sequence[str]) -> list[set[str]]:
     """The nouns and adjectives that captions of each photo have, as lemmas."""
     captions = [[caption.text for caption in dataset[id].captions] for id in ids]
     found = iter(nouns_and_adjectives((text for texts in captions for text in texts), load_tagger()))
@@ -105,7 +106,7 @@ def main() -> None:
     torch.set_num_threads(1)
     extractor, dataset = LiteExtractor.load(options.extractor), open_dataset(options.data)
     learn = np.random.default_rng(0).permutation(dataset.ids("train"))[: options.learn].tolist()
-    val = dataset.ids("val")
+    val = list(dataset.ids("val"))
     said, said_on_val = said_in(dataset, learn), said_in(dataset, val)
     common = Counter(word for one in said for word in one).most_common(options.words)
     words = sorted(word for word, _ in common)

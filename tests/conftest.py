@@ -56,6 +56,15 @@ def scenes(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.fixture(scope="session")
+def flickr8k() -> Path | None:
+    """Real photos with captions and boxes where they are; None elsewhere, and tests that can take drawn scenes do."""
+    folder = _find_shared()
+    if folder is None and os.environ.get("CI"):
+        pytest.fail("CI needs the shared folder beside the repository (or DEIXIS_SHARED)")
+    return folder / "data" / "flickr8k-entities" if folder else None
+
+
 EXAMPLES = Path(__file__).parents[1] / "examples" / "photos"
 BY_HEART = {
     "astronaut.jpg": "a woman in a suit with a helmet",

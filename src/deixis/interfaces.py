@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, runtime_checkable
 
+import torch
 from torch import Tensor, nn
 
 from deixis.errors import DeixisError
@@ -73,3 +74,8 @@ class Model(nn.Module):
     def as_grounder(self, vocabulary: Any) -> Grounder:
         """Return the model as a grounder; ``vocabulary`` is a ``deixis.text.vocabulary.Vocabulary``."""
         raise DeixisError(f"a {type(self).__name__} cannot find phrases: name a captioner or a grounder")
+
+
+def device_of(module: nn.Module) -> torch.device:
+    """Return where a model lives; the CPU for one without weights."""
+    return next((weight.device for weight in module.parameters()), torch.device("cpu"))

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
 import torch
 
+import deixis.captioning.model.textbook
 from deixis.captioning import Captioner, CaptionerConfig, InputSizes
 from deixis.data.batch import Batch, PhraseBatch, PhraseBoxes, RegionBatch
 from deixis.text.vocabulary import Entry, Vocabulary
@@ -146,11 +144,4 @@ def vocabulary() -> Vocabulary:
 
 @pytest.fixture(scope="session")
 def textbook() -> ModuleType:
-    path = Path(__file__).resolve().parents[2] / "benchmarks" / "textbook_captioner.py"
-    spec = importlib.util.spec_from_file_location("textbook_captioner", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["textbook_captioner"] = module
-    spec.loader.exec_module(module)
-    return module
+    return deixis.captioning.model.textbook

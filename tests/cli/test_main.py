@@ -1,12 +1,15 @@
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 
 import pytest
+from typer.testing import CliRunner
 
 from deixis import __version__
 from deixis.cli import main as cli
+from deixis.cli.examples import EXAMPLES
 from deixis.errors import DeixisError
 
 
@@ -55,3 +58,48 @@ def test_errors_are_one_line_and_exit_code_2(
     assert capsys.readouterr().err == "deixis: the split 'trian' does not exist; there are train, val, test\n"
     with pytest.raises(DeixisError):
         cli.main(["data", "--debug"])
+
+
+def every_command() -> list[tuple[str, ...]]:
+    """All commands, and those below them."""
+    found: list[tuple[str, ...]] = []
+    for name in cli.COMMANDS:
+        below = getattr(cli._load(name), "commands", {})
+        found += [(name, one) for one in below] or [(name,)]
+    return found
+
+
+def test_help_cuts_no_option_at_80_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    for command in every_command():
+        shown = CliRunner().invoke(cli.app, [*command, "--help"], catch_exceptions=False)
+        assert shown.exit_code == 0
+        real = cli._load(command[0])
+        real = real.commands[command[1]] if len(command) > 1 else real
+        for parameter in real.params:
+            for option in parameter.opts:
+                assert not option.startswith("--") or option in shown.output, (command, option)
+
+
+def test_every_command_shows_what_people_type() -> None:
+    assert set(EXAMPLES) == set(cli.COMMANDS)
+    for command, examples in EXAMPLES.items():
+        shown = " ".join(CliRunner().invoke(cli.app, [command, "--help"]).output.split())
+        for example in examples:
+            assert example.startswith(f"deixis {command}")
+            assert example in shown
+            options = [word for word in example.split() if word.startswith("--")]
+            real = cli._load(command)
+            if not hasattr(real, "commands"):
+                assert set(options) <= {option for parameter in real.params for option in parameter.opts}
+
+
+@pytest.mark.parametrize(
+    ("typed", "completed"), [("deixis sea", "search"), ("deixis caption --che", "--check"), ("deixis data i", "info")]
+)
+def test_shells_complete_commands_and_options(typed: str, completed: str) -> None:
+    asked = {"_DEIXIS_COMPLETE": "complete_bash", "COMP_WORDS": typed, "COMP_CWORD": str(typed.count(" "))}
+    done = subprocess.run(
+        [sys.executable, "-m", "deixis"], env=os.environ | asked, capture_output=True, text=True, check=False
+    )
+    assert completed in done.stdout.split(), done.stderr

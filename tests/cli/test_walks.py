@@ -5,10 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -175,24 +171,3 @@ def test_comparing_times_does_not_speak_of_no_photos(tmp_path: Path) -> None:
     shown = call("compare", tmp_path / "one", tmp_path / "two").stdout
     assert "split: test, 4 photos or clips" in shown
     assert " 0 photos" not in shown
-
-
-@pytest.mark.recipe
-def test_ctrl_c_in_training_leaves_with_130(shared: Path, tmp_path: Path) -> None:
-    """Shells and schedulers tell a person who stopped (130) from a machine that was taken away (143)."""
-    run = tmp_path / "run"
-    command = [sys.executable, "-m", "deixis", "train", "grounding/own", f"data.dataset={shared / 'data/coco/mini'}"]
-    command += ["data.train=val2017", "data.validation=null", "stages.evidence.epochs=1000", "-o", str(run)]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
-    try:
-        for _ in range(1200):
-            if (run / "log.jsonl").is_file() or process.poll() is not None:
-                break
-            time.sleep(0.1)
-        assert process.poll() is None, process.stderr.read() if process.stderr else ""
-        process.send_signal(signal.SIGINT)
-        _, told = process.communicate(timeout=120)
-    finally:
-        process.kill()
-    assert process.returncode == 130, told
-    assert "go on with --resume" in told

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from deixis.cli.main import app
 from deixis.data.open import open_dataset
-from deixis.data.scenes import COLOURS, SIZE, make_scenes
+from deixis.data.scenes import COLOURS, NOUNS, SIZE, make_scenes
 from deixis.errors import DeixisError
 from deixis.images import load_image
 
@@ -28,6 +28,8 @@ def test_the_reader_takes_every_scene_and_finds_nothing_wrong(drawn: Path) -> No
     examples = list(dataset.examples())
     assert len(examples) == 40
     assert not dataset.problems.kinds
+    named = {caption.phrase_text(p).split()[-1] for e in examples for caption in e.captions for p in caption.phrases}
+    assert named == set(NOUNS)
     for example in examples:
         assert len(example.captions) == 3
         for caption in example.captions:

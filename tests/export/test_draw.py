@@ -194,3 +194,15 @@ def test_saving(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="file"):
         drawing.save(tmp_path / "file" / "a.png")
     assert {path.name for path in tmp_path.iterdir()} == {"a.png", "file"}
+
+
+def test_two_things_with_one_box_both_show_their_colour() -> None:
+    box = (20.0, 20.0, 180.0, 130.0)
+    picture = Image.new("RGB", (200, 150), "#808080")
+    marks = tuple(Mark(name, name, (box,)) for name in ("man", "rider"))
+    drawn = Drawing((picture,), marks).to_image()
+    alone = Drawing((picture,), marks[:1]).to_image()
+    both, one = ({colour: count for count, colour in made.getcolors(1_000_000) or []} for made in (drawn, alone))
+    first, second = (tuple(int(PALETTE[number][at : at + 2], 16) for at in (1, 3, 5)) for number in (0, 1))
+    for colour in (first, second):
+        assert both[colour] > 0.5 * one[first], "the frame of the one does not hide that of the other"

@@ -46,7 +46,7 @@ KINDS = {DOG: NOUN, CAT: NOUN, HORSE: NOUN, RUNS: WordKind.VERB, RED: ADJECTIVE,
 
 def infoground(kind: str = "contextual", **options: Any) -> InfoGround:
     torch.manual_seed(0)
-    encoder = WordEncoderConfig(kind=kind, pretrained=False, width=8, layers=1, heads=2)  # type: ignore[arg-type]
+    encoder = WordEncoderConfig(kind=kind, pretrained=False, width=8, layers=1, heads=2)
     config = InfoGroundConfig(width=6, encoder=encoder, **options)
     return InfoGround(config, InputSizes(words=len(VOCABULARY), features=5), VOCABULARY).eval()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from deixis.grounding.base import WordGrounder
-from deixis.models.registry import find_class
+from deixis.registry import find_class
 from deixis.training.recipe_files import find_recipe
 
 

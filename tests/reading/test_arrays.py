@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from benchmarks.fuzz.attacks import npy_that_claims, npz_of_zeros, zip_of
 from deixis.errors import BadFileError
 from deixis.reading.arrays import Array, load_npy, load_npz
-from tests.reading.attacks import npy_that_claims, npz_of_zeros, zip_of
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.fuzz.attacks import gzip_of_one_line
 from deixis.errors import BadFileError
 from deixis.reading.files import open_file, read_bytes, read_lines, read_text, unpacked_limit
-from tests.reading.attacks import gzip_of_one_line
 
 
 def test_text_comes_back_plain_and_packed(tmp_path: Path) -> None:

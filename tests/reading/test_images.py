@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
+from benchmarks.fuzz import attacks
 from deixis.errors import BadFileError
 from deixis.images import image_size, load_image
 from deixis.reading.images import MAX_SCANS, MAX_SEGMENTS, check_image, exif_is_plain
-from tests.reading import attacks
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "photos"
 

@@ -1,4 +1,4 @@
-"""Forty real photos with lite regions, for recipes: what takes seconds to train and is still Flickr8k."""
+"""Forty photos with lite regions, for recipes: what takes seconds to train. Drawn scenes where there is no Flickr8k."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from deixis.data.open import open_dataset
+from deixis.data.scenes import NOUNS, make_scenes
 from deixis.regions.extraction.extract import extract
 from deixis.regions.extraction.tasks import Settings
 from deixis.training.dataset import TrainingData, load_data
@@ -20,14 +21,16 @@ LoadData = Callable[..., TrainingData]
 
 
 @pytest.fixture(scope="session")
-def photos(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Flickr8k with splits of a few photos."""
-    whole = shared / "data" / "flickr8k-entities"
+def photos(flickr8k: Path | None, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Splits of a few photos."""
     folder = tmp_path_factory.mktemp("data") / "photos"
+    if flickr8k is None:
+        make_scenes(folder, {"train": TRAIN, "val": VALIDATION})
+        return folder
     folder.mkdir()
     for name in ("Annotations", "Sentences", "images"):
-        (folder / name).symlink_to(whole / name)
-    dataset = open_dataset(whole)
+        (folder / name).symlink_to(flickr8k / name)
+    dataset = open_dataset(flickr8k)
     (folder / "train.txt").write_text("\n".join(dataset.ids("train")[:TRAIN]))
     (folder / "val.txt").write_text("\n".join(dataset.ids("val")[:VALIDATION]))
     return folder
@@ -43,8 +46,14 @@ def store(photos: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def classes(shared: Path) -> Path:
-    return shared / "data" / "class-lists"
+def classes(flickr8k: Path | None, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with lists of object classes under the names that recipes give them."""
+    if flickr8k is not None:
+        return flickr8k.parent / "class-lists"
+    folder = tmp_path_factory.mktemp("class-lists")
+    for name in ("flickr30k_classes_480.txt", "anet_entities_classes_431.txt"):
+        (folder / name).write_text("\n".join(NOUNS) + "\n")
+    return folder
 
 
 @pytest.fixture(scope="session")

@@ -103,6 +103,23 @@ def test_alternatives_come_best_first(service: Service, example_photos: dict[str
         jsonschema.validate(caption, SCHEMA)
 
 
+def test_other_sentences_come_from_the_search_of_the_one_shown(
+    service: Service, example_photos: dict[str, Path]
+) -> None:
+    """The page asks for both without a beam: the sentence shown must be the first of those weighed."""
+    for photo in example_photos.values():
+        shown = post(service, "/v1/look", photo).json()["caption"]
+        first, *others = post(service, "/v1/alternatives", photo).json()
+        assert (first["text"], first["score"]) == (shown["text"], pytest.approx(shown["score"]))
+        assert others
+
+
+def test_the_photo_of_a_phone_with_50_megapixels_is_read(service: Service, tmp_path: Path) -> None:
+    Image.new("L", (8160, 6144), 128).save(tmp_path / "phone.jpg", quality=30)
+    answer = post(service, "/v1/ground", tmp_path / "phone.jpg", phrase="a cup")
+    assert answer.json()["size"] == [8160, 6144], answer.text
+
+
 def test_methods_and_checks_can_be_chosen(service: Service, model: Deixis, example_photos: dict[str, Path]) -> None:
     photo = example_photos["astronaut"]
     for method in model.methods:
@@ -246,7 +263,7 @@ def test_a_late_answer_is_refused(
     limited: Make, example_photos: dict[str, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gate = threading.Event()
-    monkeypatch.setattr(Deixis, "captions", lambda self, images, **more: gate.wait(30) and [])
+    monkeypatch.setattr(Deixis, "captions", lambda self, images, *asking, **more: gate.wait(30) and [])
     service = limited(seconds=0.5)
     answer = post(service, "/v1/caption", example_photos["coffee"])
     assert error_of(answer)[:2] == (503, "late")
@@ -260,9 +277,9 @@ def test_requests_at_once_share_passes_and_change_nothing(
     sizes: list[int] = []
     real = Deixis.captions
 
-    def counted(self: Deixis, images: Any, **more: Any) -> list[GroundedCaption]:
+    def counted(self: Deixis, images: Any, *asking: Any, **more: Any) -> list[GroundedCaption]:
         sizes.append(len(images))
-        return real(self, images, **more)
+        return real(self, images, *asking, **more)
 
     alone = {name: model.caption(photo, name=photo.name).to_json() for name, photo in example_photos.items()}
     monkeypatch.setattr(Deixis, "captions", counted)

@@ -12,11 +12,11 @@ import httpx
 import pytest
 import uvicorn
 
+from benchmarks.fuzz import attacks
 from deixis.serve.app import make_app
 from deixis.serve.connections import protocol_for
 from deixis.serve.run import listen
 from deixis.serve.service import Service
-from tests.reading import attacks
 
 Address = tuple[str, int]
 

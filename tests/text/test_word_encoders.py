@@ -34,7 +34,7 @@ def contextual(vocabulary: Vocabulary, **options: object) -> WordEncoderModule:
 @pytest.mark.parametrize("pretrained", [False, True])
 def test_padding_is_zero_and_changes_nothing(kind: str, pretrained: bool, animal_words: Vocabulary) -> None:
     torch.manual_seed(0)
-    config = WordEncoderConfig(kind, pretrained, width=8, layers=1, heads=2)  # type: ignore[arg-type]
+    config = WordEncoderConfig(kind, pretrained, width=8, layers=1, heads=2)
     encoder = build_word_encoder(config, animal_words).eval()
     features = encoder(WORDS, MASK)
     assert features.shape == (3, 5, 8)
@@ -47,7 +47,7 @@ def test_context_matters_only_to_the_contextual_one(animal_words: Vocabulary) ->
     same = torch.tensor([[6, 4, 5], [6, 9, 8]])
     everything = torch.ones_like(same, dtype=torch.bool)
     for kind, differs in (("embedding", False), ("contextual", True)):
-        config = WordEncoderConfig(kind, False, width=8, layers=1, heads=2)  # type: ignore[arg-type]
+        config = WordEncoderConfig(kind, False, width=8, layers=1, heads=2)
         first = build_word_encoder(config, animal_words).eval()(same, everything)[:, 0]
         assert bool((first[0] != first[1]).any()) is differs
 

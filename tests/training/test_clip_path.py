@@ -24,10 +24,10 @@ def call(*arguments: object) -> None:
 
 @pytest.mark.recipe
 def test_film_extract_train_evaluate_and_caption(
-    shared: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    flickr8k: Path | None, scenes: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     clips, store, run, scores = tmp_path / "clips", tmp_path / "store", tmp_path / "run", tmp_path / "scores"
-    photos = shared / "data" / "flickr8k-entities"
+    photos = flickr8k or scenes
     film = ["--split", "train", "--count", 4, "--split", "val", "--count", 2, "--threshold", 1, "--seconds", 1]
     call("data", "clips", photos, "-o", clips, *film, "--captions", 2)
     call("regions", "extract", clips, "-o", store, "--max-regions", 5, "--processes", 1)

@@ -241,3 +241,17 @@ def test_a_full_disk_keeps_the_last_checkpoint(recipe_file: Path, tmp_path: Path
     assert not any(path.name.endswith(".tmp") for path in (longer / "checkpoints").iterdir())
     finish(start(1, recipe_file, longer))  # with room again it goes on
     assert_same(longer, run)
+
+
+@pytest.mark.parametrize(("asked", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_who_stops_a_run_can_be_told_from_its_exit_code(
+    recipe_file: Path, tmp_path: Path, asked: signal.Signals, code: int
+) -> None:
+    """Shells and schedulers tell a person who pressed Ctrl-C from a machine that was taken away."""
+    run = tmp_path / "run"
+    process = start(1, recipe_file, run, "stages.0.epochs=1000")
+    wait_for_step(process, run, 2)
+    process.send_signal(asked)
+    _, errors = process.communicate(timeout=120)
+    assert b"go on with --resume" in errors
+    assert process.returncode == code

@@ -8,12 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deixis.answering.photos import Photo, read_photo
+from deixis.defaults import PIXELS_AT_ONCE
 from deixis.errors import DeixisError
 from deixis.types import ImageFile
 
 AT_ONCE = 16
-PIXELS_AT_ONCE = 24_000_000
-"""Photos are answered together up to so many pixels, which bounds memory whatever their sizes."""
 
 Failed = Callable[[str, DeixisError], None]
 """Told the name of every photo that cannot be read, and why."""

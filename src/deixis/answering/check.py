@@ -39,7 +39,7 @@ def check(
     for at, score in zip(asked, scores, strict=True):
         if score is not None:
             sure = presence(score)
-            words[at] = replace(words[at], presence=sure, trusted=sure >= presence.threshold)
+            words[at] = replace(words[at], presence=sure, trusted=words[at].trusted and sure >= presence.threshold)
     return replace(caption, words=tuple(words))
 
 

@@ -16,7 +16,7 @@ from deixis.captioning.search.strategy import Generated
 from deixis.data.batch import Batch, RegionBatch
 from deixis.interfaces import Grounder
 from deixis.objectives.rewards import kinds_of
-from deixis.text.vocabulary import END, PAD, Vocabulary
+from deixis.text.vocabulary import Vocabulary
 
 REPEATED = 0.5
 """What a caption loses for each noun that it says again: "a cup with a cup" is seldom what anybody means."""
@@ -39,8 +39,7 @@ class Chooser:
     def __init__(self, grounder: Grounder, known: Vocabulary, said: Vocabulary, weight: float) -> None:
         self.grounder = grounder
         self.weight = weight
-        same = {PAD: PAD, END: END}
-        self.translated = torch.tensor([same.get(at, known.id(word)) for at, word in enumerate(said.words)])  # (V,)
+        self.translated = torch.tensor(said.ids_in(known))  # (V,)
         self.kinds = kinds_of(known)
         self.nouns = torch.tensor(said.is_noun)  # (V,)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from deixis.answering.apart import point_apart, words_without_thing
 from deixis.interfaces import Grounder
 from deixis.text.rules.chunker import chunk
 from deixis.text.vocabulary import Vocabulary
@@ -14,11 +15,21 @@ from deixis.types import GroundedCaption, GroundedPhrase, GroundedWord, Regions
 def reground(caption: GroundedCaption, regions: Regions, grounder: Grounder, vocabulary: Vocabulary) -> GroundedCaption:
     """Replace the boxes of a caption's words by those that a separate grounder finds for its noun phrases.
 
-    A word that no phrase covers keeps its boxes. A phrase the grounder does not find makes its words untrusted.
+    The phrases are read together (:mod:`deixis.answering.apart`): each thing gets a box of its own where there is one,
+    and a noun that names nothing of its own ("living" in "living room") none. A word that no phrase covers keeps its
+    boxes. A phrase the grounder does not find makes its words untrusted.
     """
     sentence = chunk(caption.text, vocabulary)
-    answers = grounder.ground(regions, sentence).phrases
-    words = [_regrounded(word, answers) if word.groundable else word for word in caption.words]
+    answers = point_apart(sentence, grounder.ground(regions, sentence).phrases)
+    nothing = {sentence.tokens[at].start for at in words_without_thing(sentence)}
+    words = [
+        replace(word, groundable=False, boxes=(), frames=(), score=0.0)
+        if word.start in nothing
+        else _regrounded(word, answers)
+        if word.groundable
+        else word
+        for word in caption.words
+    ]
     return replace(caption, words=tuple(words))
 
 

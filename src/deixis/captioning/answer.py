@@ -19,7 +19,7 @@ from deixis.data.batch import RegionBatch
 from deixis.geometry import iou, union_box
 from deixis.text.tokens import detokenise
 from deixis.text.vocabulary import Vocabulary
-from deixis.types import Box, GroundedCaption, GroundedWord
+from deixis.types import Box, GroundedCaption, GroundedWord, box_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ def point(
             box = union_box(own[weights[:, here].argmax(1)])
         else:
             box = own[mean[here].argmax()]
-        found.append(_box(box))
+        found.append(box_of(box.tolist()))
         frames.append(int(at))
     return Pointed(tuple(found), tuple(frames), float(mean.max().clamp(min=0)))
 
@@ -130,8 +130,3 @@ def sentence_text(words: Sequence[str]) -> tuple[str, list[tuple[int, int]]]:
         return "", []
     first = text[0].upper()
     return (first if len(first) == 1 else text[0]) + text[1:] + ".", spans
-
-
-def _box(row: Tensor) -> Box:
-    x1, y1, x2, y2 = row.tolist()
-    return x1, y1, x2, y2

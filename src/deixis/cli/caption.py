@@ -36,10 +36,10 @@ def caption(
     png: Annotated[bool, typer.Option("--png", help="Write NAME.deixis.png for each photo, here.")] = False,
     output: Annotated[
         Path | None,
-        typer.Option("-o", "--output", help="Append captions as JSON lines; photos that are there are skipped."),
+        typer.Option("-o", "--output", help="Append captions as JSON lines; photos already in the file are skipped."),
     ] = None,
     picture: Annotated[
-        bool | None, typer.Option("--picture/--no-picture", help="Show a small picture; else where colours allow.")
+        bool | None, typer.Option("--picture/--no-picture", help="Show a small picture (default: if colours allow).")
     ] = None,
     engine: EngineOption = "local",
     processes: ProcessesOption = 0,

@@ -22,7 +22,7 @@ def ground(
     html: Annotated[Path | None, typer.Option(help="Write a page that opens offline.")] = None,
     png: Annotated[bool, typer.Option("--png", help="Write NAME.deixis.png, here.")] = False,
     picture: Annotated[
-        bool | None, typer.Option("--picture/--no-picture", help="Show a small picture; else where colours allow.")
+        bool | None, typer.Option("--picture/--no-picture", help="Show a small picture (default: if colours allow).")
     ] = None,
     device: Annotated[str, typer.Option(help="cpu, cuda, …")] = "cpu",
     as_json: Annotated[bool, typer.Option("--json", help="Print the answer as JSON.")] = False,

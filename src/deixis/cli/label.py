@@ -52,7 +52,7 @@ def label(
     """Draft boxes for every phrase of every caption, or for the phrases you name, the doubtful ones first.
 
     Stopped in the middle, the same command goes on where it was; the file of labels appears when all is done.
-    `deixis corrections` reads them back when a person has corrected them.
+    `deixis review` makes a page on which to correct them, `deixis corrections` reads them back.
     """
     from rich.console import Console
     from rich.progress import Progress

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import shutil
 import sys
 from dataclasses import dataclass
 from typing import Any
@@ -16,9 +17,13 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from deixis.atomic import disk_is_full
+from deixis.cli.examples import EXAMPLES
 from deixis.errors import DeixisError
 
 USE, PREPARE, LEARN = "Use it", "Prepare", "Learn and measure"
+
+NARROW = 100
+"""Columns below which the help of a command is plain text: tables would cut the names of options."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +43,7 @@ COMMANDS: dict[str, Entry] = {
     "ground": Entry("deixis.cli.ground:ground", USE, "Find phrases in a photo: boxes, or that they are not there."),
     "search": Entry("deixis.cli.search:search", USE, "Find photos of a folder by a phrase, with boxes."),
     "label": Entry("deixis.cli.label:label", USE, "Draft boxes for the captions of a dataset, doubtful ones first."),
+    "review": Entry("deixis.cli.review:review", USE, "Make a page on which draft boxes are corrected, offline."),
     "corrections": Entry(
         "deixis.cli.corrections:corrections", USE, "Read corrected labels back: what changed, and training data."
     ),
@@ -85,13 +91,23 @@ def _load(name: str) -> Any:
         target = single
     command = typer.main.get_command(target)
     command.name = name
+    if name in EXAMPLES:
+        command.epilog = "\n\n".join(["Examples:", *EXAMPLES[name]])
+    if shutil.get_terminal_size().columns < NARROW:
+        _make_plain(command)
     return command
+
+
+def _make_plain(command: Any) -> None:
+    """Let a command and those below it show their help as plain text."""
+    command.rich_markup_mode = None
+    for below in getattr(command, "commands", {}).values():
+        _make_plain(below)
 
 
 app = typer.Typer(
     cls=LazyGroup,
     no_args_is_help=True,
-    add_completion=False,
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
     help="Captions whose words point at boxes, and boxes for any phrase, learned from image-caption pairs alone.",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, get_args, get_type_hints
 
 import typer
 
@@ -12,12 +12,12 @@ if TYPE_CHECKING:
     from deixis.answering.load import Deixis
 
 Method = Annotated[
-    Literal["attention", "grounder"] | None,
+    str | None,
     typer.Option(help="Where words point: attention, or grounder; else what suits the model."),
 ]
 Point = Annotated[
-    Literal["auto", "argmax", "union", "soft_vote"] | None,
-    typer.Option(help="How attention becomes a box; else what suits the model."),
+    str | None,
+    typer.Option(help="How attention becomes a box: auto, argmax, union or soft_vote; else what suits the model."),
 ]
 Objectness = Annotated[float | None, typer.Option(help="Exponent of the regions' objectness beside attention.")]
 Regionness = Annotated[float | None, typer.Option(help="Exponent of the regions' regionness beside attention.")]
@@ -37,21 +37,27 @@ def asked(
     model: Deixis,
     usual: Asking,
     beam: int | None,
-    method: Literal["attention", "grounder"] | None,
-    point: Literal["auto", "argmax", "union", "soft_vote"] | None,
+    method: str | None,
+    point: str | None,
     objectness: float | None,
     regionness: float | None,
     threshold: float | None,
 ) -> Asking:
     """Return how to ask: as usual, but for what the options say. Options that a model cannot follow are refused."""
+    from deixis.captioning.answer import Pointing
+    from deixis.errors import DeixisError
+
     model.require_method(method)
+    rules = get_args(get_type_hints(Pointing)["rule"])
+    if point is not None and point not in rules:
+        raise DeixisError(f"unknown --point {point!r}: there are {', '.join(rules)}")
     given = {"rule": point, "objectness": objectness, "regionness": regionness}
     changes = {key: value for key, value in given.items() if value is not None}
     pointing = replace(model.card.pointing, **changes) if changes else usual.pointing  # type: ignore[arg-type]
     return replace(
         usual,
         beam=usual.beam if beam is None else beam,
-        method=method or usual.method,
+        method=method or usual.method,  # type: ignore[arg-type]
         pointing=pointing,
         threshold=usual.threshold if threshold is None else threshold,
     )

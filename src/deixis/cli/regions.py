@@ -31,8 +31,9 @@ def extract(
     data: Annotated[Path, typer.Argument(help="A dataset, or a folder of photos.")],
     output: Annotated[Path, typer.Option("-o", "--output", help="Folder of the store.")],
     extractor: Annotated[
-        str, typer.Option(help="lite, selective-search, torchvision:NAME or hf:NAME (a hub name or a folder).")
+        str, typer.Option(help="lite, selective-search, torchvision:NAME, hf:NAME, or package.module:Class.")
     ] = "lite",
+    format: Annotated[str | None, typer.Option("--format", help="The dataset's format, if not recognised.")] = None,
     split: Annotated[str | None, typer.Option(help="Only this split; all of them if not given.")] = None,
     max_regions: Annotated[int, typer.Option(help="Regions per photo or frame, beside the whole image.")] = 100,
     suppress: Annotated[
@@ -59,7 +60,7 @@ def extract(
 
     if engine not in ("local", "ray"):
         raise DeixisError(f"unknown --engine {engine!r}; there are local and ray")
-    ids, find = _images(data, split)
+    ids, find = _images(data, split, format)
     extractor = with_overlap(extractor, suppress)
     settings = Settings(extractor=extractor, max_regions=max_regions, dense=dense, feature_map=feature_map)
     with _ProgressBar(quiet=json_output) as bar:
@@ -187,14 +188,14 @@ def recall(
     typer.echo(json.dumps(result.to_json()) if json_output else recall_table(result))
 
 
-def _images(data: Path, split: str | None) -> tuple[list[str], Callable[[str], Source]]:
+def _images(data: Path, split: str | None, format: str | None = None) -> tuple[list[str], Callable[[str], Source]]:
     """Return the ids of a dataset or folder, and what finds the file of each."""
     from deixis.data import open_dataset
     from deixis.errors import BadFileError
     from deixis.regions.extraction.extract import folder_images
 
     try:
-        dataset = open_dataset(data)
+        dataset = open_dataset(data, format)
     except BadFileError:
         photos = folder_images(data) if data.is_dir() else {}
         if not photos:

@@ -66,9 +66,9 @@ def train(
 
 def read_recipe(path: Path) -> LiteRecipe:
     """Read the YAML strictly: an unknown key is an error that names the nearest right one."""
-    from deixis.models.strict import to_dataclass
     from deixis.reading.plain import read_yaml
     from deixis.regions.training.run import LiteRecipe
+    from deixis.strict import to_dataclass
 
     return to_dataclass(LiteRecipe, read_yaml(path), str(path))
 

@@ -44,7 +44,7 @@ def search(
         raise DeixisError('nothing to look for: give a phrase, such as "a dog on a sofa", for --html')
     check_output(html, "page.html")
     made = PhotoIndex(load(model, grounder=grounder, device=device), folder, index, rebuild=rebuild)
-    done = _updated(made) if update or not len(made) else None
+    done = updated(made) if update or not len(made) else None
     found = [] if query is None else made.search(query, top=top)
     if html is not None and found:
         write_page(html, [(one.answer, one.path) for one in found], title=query or "")
@@ -58,7 +58,7 @@ def search(
         raise typer.Exit(2)
 
 
-def _updated(made: PhotoIndex) -> Update:
+def updated(made: PhotoIndex) -> Update:
     """Bring the index up to date, with a bar on stderr for many photos."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -20,6 +21,9 @@ def serve(
     ] = None,
     grounder: Annotated[
         str | None, typer.Option(help="Take the grounder of this run or bundle for all models.")
+    ] = None,
+    folder: Annotated[
+        Path | None, typer.Option(help="Let people search the photos in and below this folder of yours, by phrase.")
     ] = None,
     host: Annotated[str, typer.Option(help="Address to listen on; others than loopback need a token.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 takes a free one.")] = 8008,
@@ -82,6 +86,14 @@ def serve(
         loaded[name] = load(model, grounder=grounder, device=device)
         loaded[name].name = name  # answers name the model as clients do, not by a folder of this machine
 
+    index = None
+    if folder is not None:
+        from deixis.answering.search.index import PhotoIndex
+        from deixis.cli.search import updated
+
+        index = PhotoIndex(next(iter(loaded.values())), folder)
+        updated(index)
+
     def ready() -> None:
         if as_json:
             known = {name: list(model.methods) for name, model in loaded.items()}
@@ -97,4 +109,13 @@ def serve(
 
             webbrowser.open(address)
 
-    run(loaded, listening, host=host, token=token, allow_hosts=tuple(allow_host or ()), limits=limits, ready=ready)
+    run(
+        loaded,
+        listening,
+        host=host,
+        token=token,
+        allow_hosts=tuple(allow_host or ()),
+        limits=limits,
+        index=index,
+        ready=ready,
+    )

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(
     no_args_is_help=True,
+    add_completion=False,
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
     help="Parse captions; build vocabularies, relations and object classes; show negative captions.",

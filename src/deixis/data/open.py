@@ -4,32 +4,19 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from deixis.data.activitynet_entities import ActivityNetEntities
-from deixis.data.captions_tsv import CaptionsTsv
-from deixis.data.coco import Coco
 from deixis.data.dataset import Dataset
-from deixis.data.flickr30k_entities import Flickr30kEntities
-from deixis.data.folder import Folder
-from deixis.data.photo_folder import PhotoFolder, photos_below
-from deixis.data.referit import ReferIt
-from deixis.data.webdataset import WebDataset
-from deixis.errors import BadFileError, DeixisError
+from deixis.data.photo_folder import photos_below
+from deixis.errors import BadFileError
+from deixis.registry import REGISTRY, find_class
 
-READERS: tuple[type[Dataset], ...] = (
-    Flickr30kEntities,
-    ActivityNetEntities,
-    ReferIt,
-    Coco,
-    Folder,
-    PhotoFolder,
-    WebDataset,
-    CaptionsTsv,
-)
-"""In the order they are asked: the more particular layouts first."""
+
+def readers() -> tuple[type[Dataset], ...]:
+    """Return all readers with a short name, in the order they are asked whether a folder is theirs."""
+    return tuple(find_class("reader", name, "the registry") for name in REGISTRY["reader"])
 
 
 def open_dataset(path: str | Path, format: str | None = None) -> Dataset:
-    """Open the dataset at ``path`` without reading it all.
+    """Open the dataset at ``path`` without reading it all; ``format`` names its reader, or ``package.module:Class``.
 
     >>> dataset = open_dataset("flickr30k-entities")  # doctest: +SKIP
     >>> dataset["1000268201"].captions[0].text  # doctest: +SKIP
@@ -37,13 +24,11 @@ def open_dataset(path: str | Path, format: str | None = None) -> Dataset:
     """
     path = Path(path)
     if format is not None:
-        for reader in READERS:
-            if reader.format == format:
-                _must_exist(path)
-                return reader(path)
-        raise DeixisError(f"unknown dataset format {format!r}; there are {_names()}")
+        chosen: type[Dataset] = find_class("reader", format, "the dataset's format")
+        _must_exist(path)
+        return chosen(path)
     _must_exist(path)
-    for reader in READERS:
+    for reader in readers():
         if reader.recognises(path):
             return reader(path)
     told = f"{path} looks like none of the dataset formats {_names()}; docs/data.md shows their layouts"
@@ -62,4 +47,4 @@ def _must_exist(path: Path) -> None:
 
 
 def _names() -> str:
-    return ", ".join(reader.format for reader in READERS)
+    return ", ".join(REGISTRY["reader"])

@@ -38,6 +38,8 @@ PLACES = {  # name: sky, ground, how a caption says it
     "snow": ((196, 208, 222), (240, 244, 250), "in the snow"),
     "street": ((186, 190, 200), (120, 120, 126), "on the street"),
 }
+NOUNS = ("man", "woman", "shirt", "dog", "ball", "car", "tree", "house")
+"""What phrases of scenes name."""
 SKIN = (226, 178, 140)
 
 Box = tuple[int, int, int, int]
@@ -49,6 +51,8 @@ class Thing:
 
     phrase: str
     box: Box
+    category: str | None = None
+    """What COCO calls it, if it is one of COCO's eighty things."""
     wears: tuple[str, Box] | None = None
 
 
@@ -75,17 +79,23 @@ def _write_split(folder: Path, split: str, count: int, seed: int) -> int:
     boxed = 0
     with (folder / "metadata.jsonl").open("w", encoding="utf-8") as lines:
         for at in range(count):
-            image, captions, phrases = draw_scene(random.Random(f"{seed}/{split}/{at}"))
+            image, captions, phrases, things = draw_scene(random.Random(f"{seed}/{split}/{at}"))
             name = f"scene-{at:04d}.png"
             image.save(folder / name)
-            record = {"file_name": name, "id": f"{split}-{at:04d}", "captions": captions, "phrases": phrases}
+            record: dict[str, object] = {"file_name": name, "id": f"{split}-{at:04d}", "captions": captions}
+            known = [(thing.category, thing.box) for thing in things if thing.category]
+            boxes = [[x1, y1, x2 - x1, y2 - y1] for _, (x1, y1, x2, y2) in known]
+            record |= {
+                "phrases": phrases,
+                "objects": {"bbox": boxes, "categories": [category for category, _ in known]},
+            }
             lines.write(json.dumps(record) + "\n")
             boxed += len(phrases)
     return boxed
 
 
-def draw_scene(rng: random.Random) -> tuple[Image.Image, list[str], list[dict[str, object]]]:
-    """Draw one scene; return it with its captions and their phrases as ``metadata.jsonl`` holds them."""
+def draw_scene(rng: random.Random) -> tuple[Image.Image, list[str], list[dict[str, object]], list[Thing]]:
+    """Draw one scene; return it with its captions, their phrases as ``metadata.jsonl`` holds them, and its things."""
     sky, ground, where = rng.choice(list(PLACES.values()))
     image = Image.new("RGB", SIZE, sky)
     draw = ImageDraw.Draw(image)
@@ -104,7 +114,7 @@ def draw_scene(rng: random.Random) -> tuple[Image.Image, list[str], list[dict[st
             if box is not None:
                 phrases.append({"caption": at, "start": start, "end": len(text), "boxes": [list(box)]})
         captions.append(text[0].upper() + text[1:])
-    return image, captions, phrases
+    return image, captions, phrases, things
 
 
 Said = list[str | tuple[str, Box]]
@@ -144,7 +154,8 @@ def _person(noun: str) -> Callable[[ImageDraw.ImageDraw, random.Random, int], Th
             draw.rectangle((x + side * 22 - 4, shirt[1] + 4, x + side * 22 + 4, shirt[3] - 6), fill=SKIN)
         draw.rectangle(shirt, fill=colour)
         draw.ellipse((x - head // 2, top, x + head // 2, top + head), fill=SKIN)
-        return Thing(f"a {noun}", (x - 26, top, x + 27, foot + 1), (f"a {name} shirt", _open(shirt)))
+        shirt_box = (f"a {name} shirt", _open(shirt))
+        return Thing(f"a {noun}", (x - 26, top, x + 27, foot + 1), "person", shirt_box)
 
     return person
 
@@ -159,7 +170,7 @@ def _dog(draw: ImageDraw.ImageDraw, rng: random.Random, x: int) -> Thing:
     draw.line((x - long + 4, top + 24, x - long - 8, top + 8), fill=colour, width=5)  # tail
     for leg in (-long + 12, -long + 26, long - 34, long - 20):
         draw.rectangle((x + leg - 4, foot - 22, x + leg + 4, foot), fill=colour)
-    return Thing(f"a {name} dog", (x - long - 10, top - 8, x + long + 9, foot + 1))
+    return Thing(f"a {name} dog", (x - long - 10, top - 8, x + long + 9, foot + 1), "dog")
 
 
 def _ball(draw: ImageDraw.ImageDraw, rng: random.Random, x: int) -> Thing:
@@ -167,7 +178,7 @@ def _ball(draw: ImageDraw.ImageDraw, rng: random.Random, x: int) -> Thing:
     radius, foot = rng.randrange(14, 26), rng.randrange(190, 230)
     box = (x - radius, foot - 2 * radius, x + radius, foot)
     draw.ellipse(box, fill=colour, outline=(60, 60, 60), width=2)
-    return Thing(f"{_article(name)} {name} ball", _open(box))
+    return Thing(f"{_article(name)} {name} ball", _open(box), "sports ball")
 
 
 def _car(draw: ImageDraw.ImageDraw, rng: random.Random, x: int) -> Thing:
@@ -178,7 +189,7 @@ def _car(draw: ImageDraw.ImageDraw, rng: random.Random, x: int) -> Thing:
     draw.rectangle((x - 18, foot - 52, x + 16, foot - 36), fill=(200, 226, 240))
     for wheel in (-28, 28):
         draw.ellipse((x + wheel - 11, foot - 22, x + wheel + 11, foot), fill=(26, 26, 26))
-    return Thing(f"{_article(name)} {name} car", (x - 48, foot - 56, x + 49, foot + 1))
+    return Thing(f"{_article(name)} {name} car", (x - 48, foot - 56, x + 49, foot + 1), "car")
 
 
 def _tree(draw: ImageDraw.ImageDraw, rng: random.Random, x: int) -> Thing:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from deixis.errors import DeixisError, MissingExtraError
 from deixis.evaluation.attention import measure_attention
 from deixis.evaluation.setting import Evaluation
+from deixis.metrics.captions.believable import believable_section
 from deixis.metrics.captions.java import find_java, jar_folder
 from deixis.metrics.captions.scores import score_captions
 from deixis.metrics.grounding.dataset_words import DatasetWords, words_of_caption, words_of_examples
@@ -29,6 +30,7 @@ def measure_captions(work: Evaluation) -> None:
     if "meteor" not in metrics and _has_meteor():
         metrics = (*metrics, "meteor")
     work.sections.append(caption_section(score_captions(texts, references, metrics), **work.drawing))
+    work.sections.append(believable_section(work.captions, references, **work.drawing))
     try:
         words = words_of_examples(work.examples, class_list=work.options.classes)
     except DeixisError as error:

@@ -14,7 +14,7 @@ from deixis.evaluation.setting import Evaluation
 from deixis.grounding.base import WordGrounder
 from deixis.metrics.grounding.phrases import PROTOCOLS, PhraseCase
 from deixis.metrics.sections import phrase_section
-from deixis.types import Box, Example, Regions
+from deixis.types import Box, Example, Regions, box_of
 
 
 def measure_phrases(work: Evaluation) -> None:
@@ -31,7 +31,7 @@ def measure_phrases(work: Evaluation) -> None:
     for example in work.examples:
         seen = source.get(example.id)
         cases += phrase_cases(work, example, seen)
-        proposals[example.id] = [(x1, y1, x2, y2) for x1, y1, x2, y2 in seen.boxes.tolist()]
+        proposals[example.id] = [box_of(row) for row in seen.boxes.tolist()]
     work.seconds["phrases"] = (time.perf_counter() - began) / len(work.examples)
     for protocol in PROTOCOLS.values():
         work.sections.append(phrase_section(cases, protocol, proposals, **work.drawing))

@@ -93,9 +93,11 @@ def _boxed(drawing: Drawing, at: int, size: tuple[int, int], sizes: _Sizes) -> I
     across, down = size[0] / drawing.space[0], size[1] / drawing.space[1]
     colours = drawing.colours
     labels = []
-    for key, label, box in drawing.boxes_of(at):
+    shown = drawing.boxes_of(at)
+    for number, (key, label, box) in enumerate(shown):
         colour, dashed = colour_of(colours[key])
         scaled = _near((box[0] * across, box[1] * down, box[2] * across, box[3] * down), size, 2 * sizes.line)
+        scaled = _inside(scaled, 2 * sizes.line * sum(_same(other, box) for _, _, other in shown[:number]))
         # A white hairline inside keeps the colour readable on any photo, and shows between the dashes.
         _rectangle(pen, scaled, "#ffffff", sizes.line + max(1, sizes.line // 3), dashed=False)
         _rectangle(pen, scaled, colour, sizes.line, dashed=dashed)
@@ -107,6 +109,20 @@ def _boxed(drawing: Drawing, at: int, size: tuple[int, int], sizes: _Sizes) -> I
     for box, label, colour in reversed(labels):
         keep.append((_label(pen, box, label, colour, font, size, keep), 4.0))
     return canvas
+
+
+def _same(a: Box, b: Box) -> bool:
+    """Whether two boxes would be drawn over each other: they overlap by nine tenths."""
+    width, height = min(a[2], b[2]) - max(a[0], b[0]), min(a[3], b[3]) - max(a[1], b[1])
+    both = max(0.0, width) * max(0.0, height)
+    areas = [(box[2] - box[0]) * (box[3] - box[1]) for box in (a, b)]
+    return both >= 0.9 * (sum(areas) - both)
+
+
+def _inside(box: Box, by: float) -> Box:
+    """Return a box drawn a little smaller, so that one around the same thing stays visible around it."""
+    x, y = min(by, (box[2] - box[0]) / 4), min(by, (box[3] - box[1]) / 4)
+    return box[0] + x, box[1] + y, box[2] - x, box[3] - y
 
 
 def _near(box: Box, size: tuple[int, int], margin: int) -> Box:

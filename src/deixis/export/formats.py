@@ -12,6 +12,7 @@ from deixis.atomic import whole_folder, write_text
 from deixis.errors import DeixisError
 from deixis.export import coco, cvat, fiftyone, kosmos, labelstudio, supervision, table, voc, yolo
 from deixis.export.things import Answer, labels_in
+from deixis.registry import find_class, is_outside
 from deixis.text.classes import ObjectClasses
 
 
@@ -94,10 +95,13 @@ FORMATS: dict[str, ExportFormat] = {
 
 
 def export_format(name: str) -> ExportFormat:
-    """Return a format by its name."""
-    if name not in FORMATS:
+    """Return a format by its name, or as ``package.module:FORMAT``, an :class:`ExportFormat` of your own."""
+    if name not in FORMATS and not is_outside(name):
         raise DeixisError(f"there is no format {name!r}: choose one of {', '.join(FORMATS)} or html")
-    return FORMATS[name]
+    found = FORMATS[name] if name in FORMATS else find_class("export", name, "the format's name")
+    if not isinstance(found, ExportFormat):
+        raise DeixisError(f"{name} is no deixis.export.formats.ExportFormat")
+    return found
 
 
 def write_export(

@@ -98,7 +98,7 @@ def write_clip_page(
         view["address"] = "./" + quote(os.path.relpath(clip.resolve(), path.resolve().parent).replace(os.sep, "/"))
     else:
         view["block"] = "clip"
-        blocks = [_block("clip", _CLIP_TYPES.get(clip.suffix.lower(), "video/mp4"), data)]
+        blocks = [block("clip", _CLIP_TYPES.get(clip.suffix.lower(), "video/mp4"), data)]
     path.parent.mkdir(parents=True, exist_ok=True)
     plain = [caption.text for caption in captions]
     with whole_file(path) as part, part.open("w", encoding="utf-8", errors="replace", newline="\n") as out:
@@ -116,7 +116,7 @@ def _write(out: IO[str], items: Iterable[Item], title: str, root: Path | None) -
         for drawing in _drawings(chain(first, rest), root):
             views.append(drawing_view(drawing, len(views)))
             for at, picture in enumerate(drawing.pictures):
-                photos.write(_block(views[-1]["pictures"][at]["block"], "image/webp", small_photo(picture, few=few)))
+                photos.write(block(views[-1]["pictures"][at]["block"], "image/webp", small_photo(picture, few=few)))
         photos.seek(0)
         plain = [line["text"] for view in views for line in view["texts"]]
         head, end = document({"items": views}, title, plain, few=few)
@@ -158,6 +158,6 @@ def small_photo(picture: Image.Image, *, few: bool = False) -> bytes:
     return out.getvalue()
 
 
-def _block(name: str, kind: str, data: bytes) -> str:
+def block(name: str, kind: str, data: bytes) -> str:
     """Return bytes as an element that a browser keeps as text and does nothing with."""
     return f'<script type="text/plain" id="{name}" data-type="{kind}">{base64.b64encode(data).decode()}</script>\n'

@@ -96,8 +96,8 @@ def document(
             "default-src 'none'",
             "img-src data:",
             "media-src blob: file: 'self'" if linked else "media-src blob:",
-            f"style-src '{_digest(style)}'",
-            f"script-src '{_digest(script)}'",
+            f"style-src '{digest(style)}'",
+            f"script-src '{digest(script)}'",
             "base-uri 'none'",
             "form-action 'none'",
         ]
@@ -117,34 +117,40 @@ def document(
         '<input id="filter" type="search" autocomplete="off"><span id="count" role="status"></span></form>\n'
         f'</header>\n<main id="cards" class="{"one" if few else "many"}"></main>\n'
         f"<noscript><p>Boxes need scripts; these are the sentences.</p><ol>{sentences}</ol></noscript>\n"
-        f'<script type="application/json" id="answers">{_island(answers)}</script>\n'
+        f'<script type="application/json" id="answers">{island(answers)}</script>\n'
         f"<script>{script}</script>\n"
     )
     return head, "</body>\n</html>\n"
 
 
-def _island(data: Any) -> str:
+def island(data: Any) -> str:
     """Return JSON in which no text can end the element around it."""
     text = json.dumps(data, separators=(",", ":"), allow_nan=False)
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
 
 
-def _digest(text: str) -> str:
+def digest(text: str) -> str:
+    """Return what a policy calls a script or a style that may run."""
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
 @cache
 def _style() -> str:
-    return "\n" + _static("look.css") + _static("gallery.css")
+    return "\n" + static_text("look.css") + static_text("gallery.css")
 
 
 @cache
 def _script() -> str:
-    """Return the modules as one script: without ``import`` and ``export``, in a scope of their own."""
-    text = _static("look.js") + _static("gallery.js")
+    return one_script(static_text("look.js"), static_text("gallery.js"))
+
+
+def one_script(*modules: str) -> str:
+    """Return JavaScript modules as one script, those that others import first, in a scope of their own."""
+    text = "".join(modules)
     text = re.sub(r"^import .*?;\n", "", text, flags=re.MULTILINE | re.DOTALL)
     return f'\n"use strict";\n{{\n{re.sub(r"^export ", "", text, flags=re.MULTILINE)}}}\n'
 
 
-def _static(name: str) -> str:
-    return (files("deixis.export") / "static" / name).read_text(encoding="utf-8")
+def static_text(name: str, room: str = "deixis.export") -> str:
+    """Return a file that ships with a room, as text."""
+    return (files(room) / "static" / name).read_text(encoding="utf-8")

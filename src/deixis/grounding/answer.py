@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from deixis.types import Box, GroundedPhrase, GroundedPhrases, Phrase, Regions, Sentence
+from deixis.types import Box, GroundedPhrase, GroundedPhrases, Phrase, Regions, Sentence, box_of
 
 
 def ranked_phrase(
@@ -24,12 +24,12 @@ def ranked_phrase(
     ranked = order[:count]
     return GroundedPhrase(
         text=sentence.text[start:end],
-        boxes=tuple(_box(regions.boxes[at]) for at in best),
+        boxes=tuple(box_of(regions.boxes[at].tolist()) for at in best),
         frames=tuple(int(regions.frame[at]) for at in best),
         score=float(probabilities[order[0]]),
         start=start,
         end=end,
-        ranked=tuple(_box(regions.boxes[at]) for at in ranked),
+        ranked=tuple(box_of(regions.boxes[at].tolist()) for at in ranked),
         ranked_scores=tuple(float(probabilities[at]) for at in ranked),
     )
 
@@ -44,8 +44,3 @@ def unknown_phrase(regions: Regions, sentence: Sentence, phrase: Phrase) -> Grou
 def grounded(sentence: Sentence, regions: Regions, phrases: tuple[GroundedPhrase, ...]) -> GroundedPhrases:
     """Return the phrases of one image, still without its name and the model's."""
     return GroundedPhrases("", regions.size, phrases, sentence.text)
-
-
-def _box(row: Tensor) -> Box:
-    x1, y1, x2, y2 = row.tolist()
-    return x1, y1, x2, y2

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from deixis.data.batch import Batch, RegionBatch, WordKind
 from deixis.data.collate import CaptionEncoder, EncodedExample, collate
@@ -16,7 +16,7 @@ from deixis.errors import DeixisError
 from deixis.grounding.answer import grounded, ranked_phrase, unknown_phrase
 from deixis.grounding.calibration import Calibration
 from deixis.grounding.pooling import PhrasePooling, phrase_scores
-from deixis.interfaces import Model
+from deixis.interfaces import Model, device_of
 from deixis.text.relations import RelationVocabulary
 from deixis.text.vocabulary import END, PAD, Vocabulary
 from deixis.types import GroundedPhrase, GroundedPhrases, Regions, Sentence
@@ -146,7 +146,7 @@ class WordGrounder(Model):
         beliefs: Iterator[tuple[float, float]] = iter(())
         if any(caption.phrases for caption in captions):
             texts = tuple(sentence.text for sentence in sentences)
-            batch = collate([EncodedExample("", captions, texts)], padded).to(same_device(self))
+            batch = collate([EncodedExample("", captions, texts)], padded).to(device_of(self))
             logits, boxes = self.ranked_boxes(batch)
             scored = zip(logits[:, : len(regions)].cpu(), boxes[:, : len(regions)].to(regions.boxes), strict=True)
             if self.calibration is not None:
@@ -168,11 +168,6 @@ class WordGrounder(Model):
             phrases = tuple(found.get(at) or unknown_phrase(regions, sentence, phrase) for at, phrase in every)
             answers.append(grounded(sentence, regions, phrases))
         return answers
-
-
-def same_device(module: nn.Module) -> torch.device:
-    """Return where a model lives; the CPU for one without weights."""
-    return next((weight.device for weight in module.parameters()), torch.device("cpu"))
 
 
 def real_words(batch: Batch) -> Tensor:

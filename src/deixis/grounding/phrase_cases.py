@@ -12,7 +12,7 @@ from deixis.grounding.base import LONGEST_SENTENCE, WordGrounder
 from deixis.metrics.grounding.phrases import DEPTHS, PhraseCase
 from deixis.text.relations import RelationVocabulary
 from deixis.text.vocabulary import Vocabulary
-from deixis.types import Box, Example, Phrase, Sentence
+from deixis.types import Box, Example, Phrase, Sentence, box_of
 
 
 @torch.no_grad()
@@ -44,7 +44,7 @@ def phrase_cases(
                 ranked: dict[int, tuple[Box, ...]] = {}
                 for phrase, (values, places) in zip(caption.phrases, rows, strict=False):
                     ranked[phrase.label] = tuple(
-                        _box(box) for value, box in zip(values, places, strict=True) if math.isfinite(value)
+                        box_of(box) for value, box in zip(values, places, strict=True) if math.isfinite(value)
                     )
                 cases += [
                     PhraseCase(example.id, _text(sentence, phrase), phrase.boxes, ranked.get(at, ()), phrase.types)
@@ -61,8 +61,3 @@ def _number(sentence: Sentence, phrase: Phrase) -> int:
 def _text(sentence: Sentence, phrase: Phrase) -> str:
     start, end = sentence.phrase_span(phrase)
     return sentence.text[start:end]
-
-
-def _box(row: Sequence[float]) -> Box:
-    x1, y1, x2, y2 = row
-    return x1, y1, x2, y2

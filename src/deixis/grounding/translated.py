@@ -10,7 +10,7 @@ from torch import Tensor
 
 from deixis.data.batch import Batch
 from deixis.interfaces import Grounder
-from deixis.text.vocabulary import SPECIAL_WORDS, Vocabulary
+from deixis.text.vocabulary import Vocabulary
 from deixis.types import GroundedPhrases, Regions, Sentence
 
 
@@ -22,8 +22,7 @@ class TranslatedGrounder(Grounder):
 
     def __init__(self, grounder: Grounder, known: Vocabulary, spoken: Vocabulary) -> None:
         self.grounder = grounder
-        special = len(SPECIAL_WORDS)
-        self.table = torch.tensor([*range(special), *(known.id(word) for word in spoken.words[special:])])  # (V,)
+        self.table = torch.tensor(spoken.ids_in(known))  # (V,)
 
     def translated(self, batch: Batch) -> Batch:
         """Return the batch in the grounder's words."""

@@ -11,7 +11,7 @@ from deixis.reading.plain import expect_list, expect_object
 
 
 def photos(data: dict[str, Any], path: Path) -> list[RawPhoto]:
-    """Return the photos of an instances file. What our drafts doubt (``"trusted": false``) is left out."""
+    """Return the photos of an instances file. Crowds are left out, for a crowd is not one thing."""
     names: dict[Any, Any] = {}
     for at, item in enumerate(expect_list(data.get("categories"), f"{path}: categories")):
         category = expect_object(item, f"{path}: categories[{at}]")
@@ -25,7 +25,8 @@ def photos(data: dict[str, Any], path: Path) -> list[RawPhoto]:
     for at, image in enumerate(images):
         photo = RawPhoto(str(image.get("file_name", image.get("id"))), f"{path}: images[{at}]")
         photo.size = annotated_size(image.get("width"), image.get("height"))
-        photo.reviewed = bool(image.get("reviewed", False)) if marked else True
+        photo.marked, photo.reviewed = marked, bool(image.get("reviewed", not marked))
+        photo.doubt = _share(image.get("doubt")) or 0.0
         found[_key(image.get("id"))] = photo
     for at, item in enumerate(expect_list(data.get("annotations"), f"{path}: annotations")):
         place = f"{path}: annotations[{at}]"
@@ -34,7 +35,7 @@ def photos(data: dict[str, Any], path: Path) -> list[RawPhoto]:
         if owner is None:
             missing = RawPhoto(f"image {note.get('image_id')!r}", place)
             found[_key(note.get("image_id"))] = owner = missing
-        if note.get("trusted", True) and not note.get("iscrowd"):
+        if not note.get("iscrowd"):
             owner.things.append(_thing(note, names, place))
     return list(found.values())
 
@@ -55,7 +56,13 @@ def _thing(note: dict[str, Any], names: dict[Any, Any], place: str) -> RawThing:
         phrase if isinstance(phrase, str) else None,
         sentence if isinstance(sentence, str) else None,
         span,
+        _share(note.get("score")),
+        bool(note.get("trusted", True)),
     )
+
+
+def _share(value: Any) -> float | None:
+    return min(max(float(value), 0.0), 1.0) if isinstance(value, int | float) and value == value else None
 
 
 def _key(value: Any) -> Any:

@@ -24,6 +24,9 @@ class RawThing:
     phrase: str | None = None
     sentence: str | None = None
     span: tuple[int, int] | None = None
+    score: float | None = None
+    trusted: bool = True
+    """False for a box that our draft itself doubts."""
 
 
 @dataclass(slots=True)
@@ -35,6 +38,10 @@ class RawPhoto:
     size: tuple[int, int] | None = None
     shares: bool = False
     reviewed: bool = True
+    marked: bool = False
+    """Whether its file tells photos that are done from others; else all of them count as done."""
+    doubt: float = 0.0
+    """How much it needs a look, 0 to 1, where the file says so."""
     things: list[RawThing] = field(default_factory=list)
 
 

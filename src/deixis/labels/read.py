@@ -7,7 +7,7 @@ cut. A photo that was made smaller or larger takes its boxes along; one with ano
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 
@@ -17,6 +17,7 @@ from deixis.data.files import DUPLICATE_ID, MISSING_IMAGE
 from deixis.data.images_of import BROKEN_IMAGE, file_size
 from deixis.data.photo_folder import names_of, photos_below
 from deixis.errors import BadFileError, DeixisError
+from deixis.export.review import doubt
 from deixis.export.things import read_answers, text_of, things_of
 from deixis.labels import coco, cvat, labelstudio, voc, yolo
 from deixis.labels.raw import RawPhoto, RawThing, read_xml
@@ -39,6 +40,8 @@ class LabelledThing:
     phrase: str | None = None
     sentence: str | None = None
     span: tuple[int, int] | None = None
+    score: float | None = None
+    trusted: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +51,8 @@ class PhotoLabels:
     image: str
     size: tuple[int, int]
     things: tuple[LabelledThing, ...]
+    reviewed: bool = True
+    doubt: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +62,10 @@ class Labels:
     path: Path
     format: str
     photos: dict[str, PhotoLabels]
-    """Those that a person has looked at, by their path below the folder."""
+    """By their path below the folder."""
     unreviewed: int
+    marked: bool
+    """Whether the file tells photos that are done from others."""
     problems: Problems
 
 
@@ -87,26 +94,28 @@ class Album:
             called = PurePosixPath(*called.parts[1:])  # a tool may know more folders than we do
 
 
-def read_labels(path: Path, album: Album) -> Labels:
-    """Read labels in any of the forms; a file none of whose photos is there is an error."""
+def read_labels(path: Path, album: Album, *, everything: bool = False) -> Labels:
+    """Read labels in any of the forms; a file none of whose photos is there is an error.
+
+    What nobody has looked at, and boxes that a draft itself doubts, are left out unless ``everything`` is asked for.
+    """
     format, raw = _raw_photos(path)
     problems = Problems()
     found: dict[str, PhotoLabels] = {}
     unreviewed = 0
     for photo in raw:
-        if not photo.reviewed:
-            unreviewed += 1
-            continue
-        placed = _placed(photo, album, problems)
+        unreviewed += not photo.reviewed
+        placed = _placed(photo, album, problems) if photo.reviewed or everything else None
         if placed is not None:
             before = found.get(placed.image)
-            things = (*(before.things if before is not None else ()), *placed.things)
-            found[placed.image] = PhotoLabels(placed.image, placed.size, things)
+            own = tuple(thing for thing in placed.things if thing.trusted or everything)
+            things = (*(before.things if before is not None else ()), *own)
+            found[placed.image] = replace(placed, things=things)
     if not found:
         first = next((f" ({kind}: {problems.places(kind, 1)[0]})" for kind in problems.kinds), "")
         nobody = f": nobody has looked at any of its {unreviewed} photos yet" if unreviewed else first
         raise DeixisError(f"{path} has no corrected photo of {album.folder}{nobody}")
-    return Labels(path, format, found, unreviewed, problems)
+    return Labels(path, format, found, unreviewed, any(photo.marked for photo in raw), problems)
 
 
 def _placed(photo: RawPhoto, album: Album, problems: Problems) -> PhotoLabels | None:
@@ -126,7 +135,8 @@ def _placed(photo: RawPhoto, album: Album, problems: Problems) -> PhotoLabels | 
             return None
         problems.note(RESIZED, told)
     things = (_thing(thing, photo, size, problems) for thing in photo.things)
-    return PhotoLabels(image, size, tuple(thing for thing in things if thing is not None))
+    kept = tuple(thing for thing in things if thing is not None)
+    return PhotoLabels(image, size, kept, photo.reviewed, photo.doubt)
 
 
 def _thing(raw: RawThing, photo: RawPhoto, size: tuple[int, int], problems: Problems) -> LabelledThing | None:
@@ -138,7 +148,9 @@ def _thing(raw: RawThing, photo: RawPhoto, size: tuple[int, int], problems: Prob
     if photo.shares and len(corners) == 4 and all(isinstance(side, int | float) for side in corners):
         corners = [side * size[at % 2] for at, side in enumerate(corners)]
     box = usable_box(corners, None if photo.shares else photo.size, size, problems, raw.place)
-    return None if box is None else LabelledThing(label, box, raw.phrase, raw.sentence, raw.span)
+    if box is None:
+        return None
+    return LabelledThing(label, box, raw.phrase, raw.sentence, raw.span, raw.score, raw.trusted)
 
 
 def _raw_photos(path: Path) -> tuple[str, list[RawPhoto]]:
@@ -175,11 +187,12 @@ def _of_answers(path: Path) -> list[RawPhoto]:
     """Return what `deixis label --format json` writes, as a draft."""
     found = []
     for at, answer in enumerate(read_answers(path)):
-        photo = RawPhoto(answer.image, f"{path}, answer {at}", answer.size)
+        photo = RawPhoto(answer.image, f"{path}, answer {at}", answer.size, doubt=doubt(answer))
         sentence = text_of(answer)
-        for thing in things_of(answer):
+        for thing in things_of(answer, doubtful=True):
             said = sentence if thing.span is not None else None
             place = f"{photo.place}: {thing.text}"
-            photo.things.append(RawThing(thing.label, thing.box, place, thing.text, said, thing.span))
+            about = thing.text, said, thing.span, thing.score, thing.trusted
+            photo.things.append(RawThing(thing.label, thing.box, place, *about))
         found.append(photo)
     return found

@@ -8,8 +8,8 @@ from deixis.data.sizes import InputSizes
 from deixis.errors import BadFileError
 from deixis.interfaces import Model
 from deixis.models.checkpoint import VOCABULARY, WEIGHTS, ModelConfig, fill, load_config, load_weights
-from deixis.models.registry import build
 from deixis.reading.tensors import check_sizes, tensor_shapes
+from deixis.registry import build
 from deixis.text.vocabulary import Vocabulary
 
 

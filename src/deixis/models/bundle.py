@@ -19,9 +19,9 @@ from deixis.grounding.presence import Presence
 from deixis.models.checkpoint import CONFIG, WEIGHTS, load_config
 from deixis.models.files import digest, write_folder, write_json
 from deixis.models.names import ROLES, find_model, find_place, roles
-from deixis.models.registry import find_class
 from deixis.reading.plain import read_json_object
 from deixis.reading.tensors import load_tensors
+from deixis.registry import find_class
 
 CARD = "bundle.json"
 FORMAT = 1

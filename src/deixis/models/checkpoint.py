@@ -9,16 +9,16 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_type_hints
 
-import torch
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from deixis.errors import BadFileError, BadRecipeError, DeixisError
 from deixis.models.component import Component
 from deixis.models.files import digest, write_json
-from deixis.models.strict import to_type
 from deixis.reading.plain import expect_count, expect_keys, expect_object, expect_text, expect_texts, read_json_object
 from deixis.reading.tensors import load_tensors
+from deixis.registry import require_trusted
+from deixis.strict import to_type
 
 if TYPE_CHECKING:
     from deixis.text.vocabulary import Vocabulary
@@ -135,7 +135,8 @@ def load_config(folder: Path) -> ModelConfig:
         },
     )
     try:
-        config.model, config.inputs  # noqa: B018 - what cannot be read is refused here
+        require_trusted(config.model.kind, f"the model in {folder}")
+        config.inputs  # noqa: B018 - what cannot be read is refused here
     except BadRecipeError as error:
         raise BadRecipeError(f"{place}recipe: {error}") from error
     return config
@@ -164,11 +165,6 @@ def fill(model: nn.Module, weights: Mapping[str, Tensor], where: object) -> None
     if result.missing_keys or result.unexpected_keys:
         wrong = [*result.missing_keys, *result.unexpected_keys]
         raise BadFileError(f"the weights of {where} do not fit its recipe: missing or unknown {', '.join(wrong[:5])}")
-
-
-def same_device(model: nn.Module) -> torch.device:
-    """Return the device of a model's parameters."""
-    return next(model.parameters()).device
 
 
 def pointed(run: Path, which: str) -> Path | None:

@@ -20,6 +20,7 @@ from deixis.models.build import load_model
 from deixis.models.checkpoint import CONFIG, POINTERS, ModelConfig, pointed
 from deixis.models.hub import download, is_hub_name
 from deixis.regions.registry import build_extractor
+from deixis.registry import require_trusted
 from deixis.text.vocabulary import Vocabulary
 
 Part = Literal["captioner", "grounder"]
@@ -47,6 +48,7 @@ class LoadedModel:
         name = str(self.config.extractor.get("extractor", ""))
         if not name:
             raise DeixisError(f"{self.folder} does not say which extractor its regions come from: give a region store")
+        require_trusted(name, f"the model in {self.folder}")
         made = build_extractor(name, device=device)
         self.config.require(made.fingerprint, f"the installed extractor '{name}'")
         return made

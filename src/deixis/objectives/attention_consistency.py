@@ -26,6 +26,13 @@ class AttentionConsistency(Objective):
     """KL divergence between the decoder's attention and the localizer's, over all words.
 
     It stands after ``cyclical`` in a stage, whose localizer it reads.
+
+    Ma et al., *Learning to Generate Grounded Visual Captions without Localization Supervision*, ECCV 2020, section 4.4,
+    table 4. Use after ``cyclical``, or instead of its gradient.
+
+    >>> context = Context(captioner, batch)
+    >>> cyclical(context)  # leaves the localizer's weights in the context
+    >>> AttentionConsistency()(context)["attention_consistency"].backward()
     """
 
     def __init__(self, options: AttentionConsistencyOptions | None = None) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar, Literal, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -12,9 +13,13 @@ from deixis.captioning.model.captioner import Captioner, ScheduledSampling
 from deixis.captioning.model.decoded import Decoded
 from deixis.captioning.model.encoder import Encoded
 from deixis.data.batch import Batch
+from deixis.errors import DeixisError
+from deixis.interfaces import Model
 from deixis.processes import masked_mean
 
-__all__ = ["Context", "Objective", "masked_mean"]
+__all__ = ["Context", "Need", "Objective", "masked_mean"]
+
+M = TypeVar("M", bound=Model)
 
 
 @dataclass(eq=False, slots=True)
@@ -39,12 +44,16 @@ class Context:
     _encoded: Encoded | None = field(default=None, repr=False)
     _first: Decoded | None = field(default=None, repr=False)
 
+    def trained(self, kind: type[M]) -> M:
+        """Return the model as what an objective trains."""
+        if not isinstance(self.model, kind):
+            raise DeixisError(f"this objective trains a {kind.__name__}, not a {type(self.model).__name__}")
+        return self.model
+
     @property
     def captioner(self) -> Captioner:
         """The model, as a captioner."""
-        if not isinstance(self.model, Captioner):
-            raise TypeError(f"this objective trains a captioner, not a {type(self.model).__name__}")
-        return self.model
+        return self.trained(Captioner)
 
     def encoded(self) -> Encoded:
         """The encoded images of the batch."""
@@ -60,8 +69,26 @@ class Context:
         return self._first
 
 
+Need = Literal["tags", "boxes", "classes", "phrases"]
+"""What an objective needs of the captions: tags of their words and phrases (``data.parse``), human boxes of phrases
+(``data.supervision``), their object classes (``data.classes``), or phrases (annotated, or parsed)."""
+
+
 class Objective(nn.Module):
-    """A loss with a name. It owns its own parameters (localizer, heads); a teacher is frozen and not registered."""
+    """A loss with a name. It owns its own parameters (localizer, heads); a teacher is frozen and not registered.
+
+    What it trains and needs is declared on the class, so that a recipe that cannot work is refused when it is read.
+    """
+
+    trains: ClassVar[type[Model]] = Captioner
+    """The kind of model whose loss it is."""
+    needs: ClassVar[frozenset[Need]] = frozenset()
+    """What it trains nothing without."""
+
+    @classmethod
+    def needed(cls, options: Mapping[str, Any]) -> frozenset[Need]:
+        """Return what it needs with these options of a recipe."""
+        return cls.needs
 
     def hits(self, context: Context) -> dict[str, Tensor]:
         """Return by name, for each annotated word of a batch, whether it was found, (P,); {} where nothing points."""

@@ -29,6 +29,14 @@ class CrossEntropy(Objective):
 
     With K branches it is taken on each branch's output and averaged, so that K does not change the size of the loss.
     The mean is over the words of the batch, end tokens included.
+
+    Zhou et al., *More Grounded Image Captioning by Distilling Image-Text Matching Model*, CVPR 2020, equation 15, first
+    term; Chen et al., *Distributed Attention for Grounded Image Captioning*, ACM MM 2021, equation 6. Scheduled
+    sampling: Bengio et al., NeurIPS 2015.
+
+    >>> objective = CrossEntropy()
+    >>> losses = objective(Context(captioner, batch))
+    >>> losses["cross_entropy"].backward()
     """
 
     def __init__(self, options: CrossEntropyOptions | None = None) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -13,7 +14,7 @@ from deixis.captioning.model.captioner import Captioner
 from deixis.captioning.model.decoder import Attend
 from deixis.captioning.model.encoder import Encoded
 from deixis.data.batch import Batch, WordKind
-from deixis.objectives.base import Context, Objective
+from deixis.objectives.base import Context, Need, Objective
 from deixis.objectives.targets import word_targets
 from deixis.processes import masked_mean
 
@@ -62,7 +63,19 @@ class Cyclical(Objective):
     All passes are teacher forced. The localizer reads the most probable words of the first pass: no gradient goes back
     into that pass (section 3.2), but the embedding and the regions learn. Attention LSTM, language LSTM, embedding and
     output layer are shared. The localizer belongs to this objective, so the captioner that answers never has it.
+
+    Ma et al., *Learning to Generate Grounded Visual Captions without Localization Supervision*, ECCV 2020, section 3.2,
+    equations 6 to 8. Use together with ``cross_entropy``.
+
+    >>> objective = Cyclical(captioner)
+    >>> losses = objective(Context(captioner, batch))
+    >>> losses["reconstruction"].backward()
     """
+
+    @classmethod
+    def needed(cls, options: Mapping[str, Any]) -> frozenset[Need]:
+        """Tags, where words are told apart by them."""
+        return frozenset({"tags"}) if options.get("words", CyclicalOptions().words) != "all" else frozenset()
 
     def __init__(self, captioner: Captioner, options: CyclicalOptions | None = None) -> None:
         super().__init__()

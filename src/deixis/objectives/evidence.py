@@ -30,7 +30,17 @@ class Evidence(Objective):
 
     For each word and image that belong together: the image against those whose captions do not say the word, and the
     word against those that the image's captions do not say. With several processes each contrasts its own images.
+
+    Ours, for ``lite``; the loss is that of van den Oord et al., *Representation Learning with Contrastive Predictive
+    Coding*, 2018, equation 4. Use together with ``teaching``.
+
+    >>> objective = Evidence()
+    >>> losses = objective(Context(grounder, batch))
+    >>> losses["evidence"].backward()
     """
+
+    trains = LiteGrounder
+    needs = frozenset({"tags"})
 
     def __init__(self, options: EvidenceOptions | None = None) -> None:
         super().__init__()
@@ -38,9 +48,7 @@ class Evidence(Objective):
 
     def forward(self, context: Context) -> dict[str, Tensor]:
         """Return ``evidence``."""
-        model = context.model
-        if not isinstance(model, LiteGrounder):
-            raise TypeError(f"this objective trains the lite grounder, not a {type(model).__name__}")
+        model = context.trained(LiteGrounder)
         words, said = words_of_images(context.batch, model.lemma)
         if len(words) > self.options.words:
             kept = torch.randperm(len(words), generator=context.generator)[: self.options.words].to(words.device)

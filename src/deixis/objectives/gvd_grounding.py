@@ -13,7 +13,17 @@ from deixis.processes import masked_mean
 
 
 class Grounding(Objective):
-    """Softmax over the regions of the classifier score of the annotated word's class; -log at the right regions."""
+    """Softmax over the regions of the classifier score of the annotated word's class; -log at the right regions.
+
+    Zhou et al., *Grounded Video Description*, CVPR 2019 (its grounding loss). Use together with
+    ``region_classification``.
+
+    >>> objective = Grounding()
+    >>> losses = objective(Context(captioner, batch))
+    >>> losses["grounding"].backward()
+    """
+
+    needs = frozenset({"boxes", "classes"})
 
     def __init__(self, min_iou: float = 0.5) -> None:
         super().__init__()

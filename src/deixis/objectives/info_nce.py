@@ -18,8 +18,9 @@ from torch import Tensor
 
 from deixis.data.batch import Batch, WordKind
 from deixis.data.collate import EncodedExample
-from deixis.grounding.base import real_words, same_device
+from deixis.grounding.base import real_words
 from deixis.grounding.infoground import InfoGround
+from deixis.interfaces import device_of
 from deixis.objectives.base import Context, Objective
 from deixis.objectives.matching import widened
 from deixis.processes import gather_rows, masked_mean, processes
@@ -40,7 +41,17 @@ class ImageContrast(Objective):
 
     Images of all processes are negatives, so the loss does not depend on how a batch is divided. Captions of one image
     share its row, so none of them is a negative of another.
+
+    Gupta et al., *Contrastive Learning for Weakly Supervised Phrase Grounding*, ECCV 2020, section 2.3, equation 8. Use
+    together with ``language_contrast``.
+
+    >>> objective = ImageContrast()
+    >>> losses = objective(Context(grounder, batch))
+    >>> losses["image_contrast"].backward()
     """
+
+    trains = InfoGround
+    needs = frozenset({"tags"})
 
     def __init__(self, options: ImageContrastOptions | None = None) -> None:
         super().__init__()
@@ -48,7 +59,7 @@ class ImageContrast(Objective):
 
     def forward(self, context: Context) -> dict[str, Tensor]:
         """Return ``image_contrast`` and the ``bound`` on the mutual information, log k - L per word (equation 2)."""
-        model = _infoground(context)
+        model = context.trained(InfoGround)
         chosen = at_most(model.content_words(context.batch), self.options.words, context.generator)
         losses, images = image_losses(model, context.batch, chosen, context.shared)
         everything = torch.ones_like(losses, dtype=torch.bool)
@@ -75,6 +86,13 @@ class LanguageContrastOptions:
 class LanguageContrast(Objective):
     """For one noun of each caption, the noun against others in its place (equation 9).
 
+    Gupta et al., *Contrastive Learning for Weakly Supervised Phrase Grounding*, ECCV 2020, section 2.4, equation 9. Use
+    together with ``image_contrast``.
+
+    >>> objective = LanguageContrast(options, data, vocabulary)
+    >>> losses = objective(Context(grounder, batch))
+    >>> losses["language_contrast"].backward()
+
     Args:
         options: Where the other nouns come from.
         data: What the run trains on; ``data.train.examples`` are the captions that get negatives.
@@ -82,6 +100,9 @@ class LanguageContrast(Objective):
         model: Says where to compute; the CPU without it.
         tell: Is told how many captions have their negatives, while they are found.
     """
+
+    trains = InfoGround
+    needs = frozenset({"tags"})
 
     def __init__(
         self,
@@ -97,7 +118,7 @@ class LanguageContrast(Objective):
         self._said: dict[str, Tensor] = {}
         captions = corpus_captions(data.train.examples) if options.negatives != "none" else []
         if options.negatives in ("plausible", "re-ranked"):
-            self.table = self._negatives(captions, torch.device("cpu") if model is None else same_device(model), tell)
+            self.table = self._negatives(captions, torch.device("cpu") if model is None else device_of(model), tell)
             self._row = {caption: row for row, caption in enumerate(self.table.ids)}
         elif options.negatives == "random" and not options.allow_said:
             forms = [vocabulary.lemma(word) for word in vocabulary.words]
@@ -108,7 +129,7 @@ class LanguageContrast(Objective):
 
     def forward(self, context: Context) -> dict[str, Tensor]:
         """Return ``language_contrast``, and how often the caption's own noun scores highest."""
-        model, batch = _infoground(context), context.batch
+        model, batch = context.trained(InfoGround), context.batch
         if self.options.negatives == "none":
             return {}
         words, mask, of = self._from_table(model, batch) if self.table is not None else self._random(model, context)
@@ -230,12 +251,6 @@ def at_most(chosen: Tensor, count: int, generator: torch.Generator | None = None
     """Keep ``count`` of the chosen words of each caption at random, (C, T)."""
     draw = torch.rand(chosen.shape, generator=generator).to(chosen.device).masked_fill(~chosen, 2.0)
     return chosen & (draw.argsort(1).argsort(1) < count)
-
-
-def _infoground(context: Context) -> InfoGround:
-    if not isinstance(context.model, InfoGround):
-        raise TypeError(f"this objective trains InfoGround, not a {type(context.model).__name__}")
-    return context.model
 
 
 def _words(model: InfoGround, batch: Batch, shared: dict[str, Tensor]) -> Tensor:

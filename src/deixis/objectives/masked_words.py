@@ -30,7 +30,16 @@ class MaskingOptions:
 
 
 class MaskedWords(Objective):
-    """Cross entropy of the words asked for; every caption with a known word is asked at least one."""
+    """Cross entropy of the words asked for; every caption with a known word is asked at least one.
+
+    Devlin et al., *BERT*, NAACL 2019, section 3.1, task 1.
+
+    >>> objective = MaskedWords()
+    >>> losses = objective(Context(language_model, batch))
+    >>> losses["masked_words"].backward()
+    """
+
+    trains = MaskedLanguageModel
 
     def __init__(self, options: MaskingOptions | None = None) -> None:
         super().__init__()
@@ -38,9 +47,7 @@ class MaskedWords(Objective):
 
     def forward(self, context: Context) -> dict[str, Tensor]:
         """Return ``masked_words``, and the share of right guesses."""
-        model, batch = context.model, context.batch
-        if not isinstance(model, MaskedLanguageModel):
-            raise TypeError(f"masked_words trains a masked language model, not a {type(model).__name__}")
+        model, batch = context.trained(MaskedLanguageModel), context.batch
         real = real_words(batch)
         words, asked = self.mask(batch.words, real, model.body.hidden_word, context.generator)
         states = model.body(words, real)[asked]  # (M, D)

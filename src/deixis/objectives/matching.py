@@ -25,7 +25,16 @@ class Matching(Objective):
     """Triplet loss over the table of image-caption scores (POS-SCAN, equation 7), summed over both directions.
 
     Negatives come from the whole batch of all processes, so the loss does not depend on how a batch is divided.
+
+    Lee et al., *Stacked Cross Attention for Image-Text Matching*, ECCV 2018; Zhou et al., *More Grounded
+    Image Captioning by Distilling Image-Text Matching Model*, CVPR 2020, section 3.1, equation 7.
+
+    >>> objective = Matching()
+    >>> losses = objective(Context(grounder, batch))
+    >>> losses["matching"].backward()
     """
+
+    trains = Scan
 
     def __init__(self, options: MatchingOptions | None = None) -> None:
         super().__init__()
@@ -33,9 +42,7 @@ class Matching(Objective):
 
     def forward(self, context: Context) -> dict[str, Tensor]:
         """Return ``matching``, and the share of captions whose own image scores highest."""
-        model, batch = context.model, context.batch
-        if not isinstance(model, Scan):
-            raise TypeError(f"matching trains SCAN, not a {type(model).__name__}")
+        model, batch = context.trained(Scan), context.batch
         regions, region_mask = model.regions(batch.regions), batch.regions.mask
         words, image_of = model.words(batch), batch.image_of
         over, counted = model.normalised_over(batch), model.counted(batch)

@@ -28,7 +28,17 @@ class ParaphraseOptions:
 
 
 class ParaphraseConsistency(Objective):
-    """The symmetric divergence between the distributions of paraphrases over their image's regions."""
+    """The symmetric divergence between the distributions of paraphrases over their image's regions.
+
+    Ours; see the head of this file for why. Use together with any other objective of a grounder.
+
+    >>> objective = ParaphraseConsistency(ParaphraseOptions(), vocabulary)
+    >>> losses = objective(Context(grounder, batch))
+    >>> losses["paraphrase_consistency"].backward()
+    """
+
+    trains = WordGrounder
+    needs = frozenset({"phrases"})
 
     def __init__(self, options: ParaphraseOptions, vocabulary: Vocabulary) -> None:
         super().__init__()
@@ -42,9 +52,7 @@ class ParaphraseConsistency(Objective):
 
     def forward(self, context: Context) -> dict[str, Tensor]:
         """Return ``paraphrase_consistency`` and the share of pairs that choose the same region."""
-        model, batch = context.model, context.batch
-        if not isinstance(model, WordGrounder):
-            raise TypeError(f"this objective trains a grounder of words, not a {type(model).__name__}")
+        model, batch = context.trained(WordGrounder), context.batch
         if batch.phrases is None or not len(batch.phrases.head):
             return {}
         first, second = paraphrases(batch, self.lemma)

@@ -16,13 +16,20 @@ class PhraseContrast(Objective):
 
     Wang et al., EMNLP 2020. Captions without phrases are left out. With several processes each contrasts its own
     images.
+
+    Wang et al., *MAF: Multimodal Alignment Framework for Weakly-Supervised Phrase Grounding*, EMNLP 2020.
+
+    >>> objective = PhraseContrast()
+    >>> losses = objective(Context(grounder, batch))
+    >>> losses["phrase_contrast"].backward()
     """
+
+    trains = Maf
+    needs = frozenset({"phrases"})
 
     def forward(self, context: Context) -> dict[str, Tensor]:
         """Return ``phrase_contrast`` and how often the own image fits best."""
-        model, batch = context.model, context.batch
-        if not isinstance(model, Maf):
-            raise TypeError(f"this objective trains MAF, not a {type(model).__name__}")
+        model, batch = context.trained(Maf), context.batch
         if batch.phrases is None or not len(batch.phrases.head):
             return {}
         scores = model.caption_similarities(batch)  # (C, B)

@@ -15,6 +15,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from deixis.grounding.reir.model import Reir
 from deixis.objectives.base import Context, Objective
 from deixis.objectives.reir_pass import reir_pass
 from deixis.processes import gather_rows, masked_mean, processes
@@ -35,7 +36,17 @@ class PhraseRanking(Objective):
     """Hinge loss over captions and what other captions' images show, summed over both directions and levels.
 
     Captions of one image are never negatives of each other. With several processes, negatives come from all of them.
+
+    Liu et al., *Relation-aware Instance Refinement for Weakly Supervised Visual Grounding*, CVPR 2021, section 3.3;
+    Datta et al., *Align2Ground*, ICCV 2019. Use together with ``reconstruction``.
+
+    >>> objective = PhraseRanking()
+    >>> losses = objective(Context(grounder, batch))
+    >>> losses["ranking"].backward()
     """
+
+    trains = Reir
+    needs = frozenset({"phrases"})
 
     def __init__(self, options: PhraseRankingOptions | None = None) -> None:
         super().__init__()
@@ -43,7 +54,7 @@ class PhraseRanking(Objective):
 
     def forward(self, context: Context) -> dict[str, Tensor]:
         """Return ``ranking``, and the share of captions that fit their own image best."""
-        model, batch, done = context.model, context.batch, reir_pass(context)
+        model, batch, done = context.trained(Reir), context.batch, reir_pass(context)
         assert batch.phrases is not None
         caption, image_of = batch.phrases.caption, batch.image_of
         released = self.options.form == "code"

@@ -35,7 +35,17 @@ class Reconstruction(Objective):
 
     The decoder reads [what the phrase sees; the previous word] (equation 13). Equation 14 sums over the words of a
     caption's phrases.
+
+    Rohrbach et al., *Grounding of Textual Phrases in Images by Reconstruction*, ECCV 2016; Liu et al., *Relation-aware
+    Instance Refinement for Weakly Supervised Visual Grounding*, CVPR 2021, section 3.3, equations 13 and 14.
+
+    >>> objective = Reconstruction(ReconstructionOptions(), grounder, sizes)
+    >>> losses = objective(Context(grounder, batch))
+    >>> losses["reconstruction"].backward()
     """
+
+    trains = Reir
+    needs = frozenset({"phrases"})
 
     def __init__(self, options: ReconstructionOptions, model: Reir, sizes: InputSizes) -> None:
         super().__init__()

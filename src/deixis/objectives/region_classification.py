@@ -16,7 +16,15 @@ class RegionClassification(Objective):
     """Cross entropy of the encoder's classifiers W_c on every region that overlaps an annotated box by ``min_iou``.
 
     It needs ``encoder.similarity: learned``, whose classifiers these are, with as many classes as the data has.
+
+    Zhou et al., *Grounded Video Description*, CVPR 2019 (its classification loss).
+
+    >>> objective = RegionClassification()
+    >>> losses = objective(Context(captioner, batch))
+    >>> losses["region_classification"].backward()
     """
+
+    needs = frozenset({"boxes", "classes"})
 
     def __init__(self, min_iou: float = 0.5) -> None:
         super().__init__()

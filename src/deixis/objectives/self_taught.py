@@ -26,7 +26,17 @@ class SelfTaught(Objective):
     """Smooth-L1 toward each phrase's best proposal, at both levels; 0 until the model's boxes move.
 
     Of a phrase's taught proposals it is the mean, over a caption's phrases the sum of equation 15.
+
+    Liu et al., *Relation-aware Instance Refinement for Weakly Supervised Visual Grounding*, CVPR 2021, section 3.3,
+    equation 15. Use together with ``reconstruction``.
+
+    >>> objective = SelfTaught(SelfTaughtOptions(), grounder)
+    >>> losses = objective(Context(grounder, batch))
+    >>> losses["self_taught"].backward()
     """
+
+    trains = Reir
+    needs = frozenset({"phrases"})
 
     def __init__(self, options: SelfTaughtOptions, model: Reir) -> None:
         super().__init__()
@@ -41,7 +51,7 @@ class SelfTaught(Objective):
         assert batch.phrases is not None
         everything = torch.ones(len(done.image), dtype=torch.bool, device=done.image.device)
         losses = done.phrase.new_zeros(len(done.image))  # (P,)
-        if bool(context.model.moves):
+        if bool(context.trained(Reir).moves):
             for level in done.levels:
                 losses = losses + self_taught_losses(level, near)
         _, taught = self_taught_targets(done.coarse, near)

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from deixis.grounding.base import WordGrounder
+from deixis.interfaces import Model
 from deixis.objectives.base import Context, Objective
 from deixis.objectives.targets import WordTargets, word_targets
 from deixis.processes import masked_mean
@@ -33,7 +34,17 @@ class Supervision(Objective):
 
     The mean is over annotated words with at least one right region. Branches and heads are averaged first. Of a
     grounder it is the answer to each annotated phrase that is pulled: what `deixis train grounding/own:corrected` does.
+
+    Zhou et al., *Grounded Video Description*, CVPR 2019 (its attention loss); Zhou et al., *More Grounded
+    Image Captioning by Distilling Image-Text Matching Model*, CVPR 2020, equation 16. Needs ``data.supervision``.
+
+    >>> objective = Supervision()
+    >>> losses = objective(Context(captioner, batch))
+    >>> losses["supervision"].backward()
     """
+
+    trains = Model  # captioners and grounders alike
+    needs = frozenset({"boxes"})
 
     def __init__(self, options: SupervisionOptions | None = None) -> None:
         super().__init__()

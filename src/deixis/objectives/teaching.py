@@ -24,7 +24,18 @@ class TeachingOptions:
 
 
 class Teaching(Objective):
-    """Cross entropy of the pupil against the teacher's distribution over regions. No gradient reaches the teacher."""
+    """Cross entropy of the pupil against the teacher's distribution over regions. No gradient reaches the teacher.
+
+    Ours, for ``lite``; learning from a teacher's distribution: Hinton et al., *Distilling the Knowledge in a Neural
+    Network*, 2015. Use together with ``evidence``.
+
+    >>> objective = Teaching()
+    >>> losses = objective(Context(grounder, batch))
+    >>> losses["teaching"].backward()
+    """
+
+    trains = LiteGrounder
+    needs = frozenset({"phrases"})
 
     def __init__(self, options: TeachingOptions | None = None) -> None:
         super().__init__()
@@ -32,9 +43,7 @@ class Teaching(Objective):
 
     def forward(self, context: Context) -> dict[str, Tensor]:
         """Return ``teaching``, the divergence, and how often pupil and teacher choose the same region."""
-        model, batch = context.model, context.batch
-        if not isinstance(model, LiteGrounder):
-            raise TypeError(f"this objective trains the lite grounder, not a {type(model).__name__}")
+        model, batch = context.trained(LiteGrounder), context.batch
         if batch.phrases is None or not len(batch.phrases.head):
             return {}
         phrases = some_phrases(batch.phrases, self.options.phrases, context.generator)

@@ -32,7 +32,17 @@ class VisualConsistency(Objective):
 
     Centre and size are shares of the image. Attention spread over proposals in different places cannot be told well by
     one box, so it is drawn together.
+
+    Chen et al., *Knowledge Aided Consistency for Weakly Supervised Phrase Grounding*, CVPR 2018. Use
+    together with ``reconstruction``.
+
+    >>> objective = VisualConsistency(VisualConsistencyOptions(), grounder)
+    >>> losses = objective(Context(grounder, batch))
+    >>> losses["visual_consistency"].backward()
     """
+
+    trains = Reir
+    needs = frozenset({"phrases"})
 
     def __init__(self, options: VisualConsistencyOptions, model: Reir) -> None:
         super().__init__()

@@ -42,6 +42,11 @@ class Admission:
             DRAWINGS: _Line(limits.batch, limits.waiting_bytes),
         }
 
+    @property
+    def held(self) -> int:
+        """Questions that were let in and are not answered yet."""
+        return sum(line.held for line in (self._photos, *self._lines.values()))
+
     @contextmanager
     def place(self, path: str, client: str, size: int) -> Iterator[None]:
         """Hold a place while a question is read and answered; where there is none, refuse it.

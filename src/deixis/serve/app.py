@@ -17,7 +17,7 @@ from starlette.types import ASGIApp
 import deixis
 import deixis.export
 from deixis.errors import DeixisError
-from deixis.serve import draw, problems, routes, schema
+from deixis.serve import album, draw, problems, routes, schema
 from deixis.serve.guard import Access, Guard
 from deixis.serve.service import Service
 
@@ -38,6 +38,8 @@ def make_api(service: Service) -> FastAPI:
     api.state.service = service
     api.include_router(routes.router)
     api.include_router(draw.router)
+    if service.album is not None:
+        api.include_router(album.router)
     api.add_exception_handler(HTTPException, problems.refused)
     api.add_exception_handler(RequestValidationError, problems.misshapen)
     api.add_exception_handler(DeixisError, problems.unusable)
@@ -63,4 +65,10 @@ def make_api(service: Service) -> FastAPI:
 
 def make_app(service: Service, access: Access | None = None) -> ASGIApp:
     """Return the whole application, for a server to run."""
-    return Guard(make_api(service), access=access or Access(), limits=service.limits, note=service.metrics.request)
+    return Guard(
+        make_api(service),
+        access=access or Access(),
+        limits=service.limits,
+        admission=service.admission,
+        note=service.metrics.request,
+    )

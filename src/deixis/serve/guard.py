@@ -66,11 +66,12 @@ class Guard:
         *,
         access: Access,
         limits: Limits,
+        admission: Admission,
         note: Callable[[str, int, float], None],
         open_paths: Collection[str] = ("/healthz",),
     ) -> None:
         self.app, self.access, self.limits, self.note, self.open_paths = app, access, limits, note, open_paths
-        self.admission = Admission(limits)
+        self.admission = admission
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on, or refuse it before its body is read."""

@@ -11,10 +11,10 @@ MIB = 2**20
 class Limits:
     """Every limit of the HTTP interface; what goes beyond one is answered with 413, 422, 429 or 503, never queued."""
 
-    photo_bytes: int = 20 * MIB
+    photo_bytes: int = 32 * MIB
     clip_bytes: int = 200 * MIB
-    pixels: int = 40_000_000
-    """Of one photo or one frame of a clip, read from its header before anything is decoded."""
+    pixels: int = 64_000_000
+    """Of one photo (phones make 50 million) or one frame of a clip, read from its header before anything is decoded."""
     seconds: float = 30.0
     """For sending a photo, waiting and being answered; a clip has ``clip_patience``."""
     clip_patience: float = 300.0

@@ -18,7 +18,7 @@ from deixis.serve.work import Alternatives, Captions, Clip, Clips, Looks, Photo,
 if TYPE_CHECKING:
     from deixis.models.bundle import Method
 
-Image = Annotated[UploadFile, File(description="A photo: JPEG, PNG, WebP or GIF.")]
+Image = Annotated[UploadFile, File(description="A photo: JPEG, PNG, WebP, GIF, TIFF, BMP or AVIF.")]
 Model = Annotated[str | None, Form(description="One of the models of /v1/models; the first by default.")]
 How = Annotated[str | None, Form(description="How words find their boxes: one of the model's methods.")]
 Beam = Annotated[int, Form(ge=1, le=10, description="Beam width; 1 is greedy.")]
@@ -56,7 +56,7 @@ async def look(
 
 
 @router.post("/v1/alternatives", responses=schema.answer("caption", "Captions, best first.", many=True))
-async def alternatives(request: Request, image: Image, beam: Beam = 5, model: Model = None) -> Response:
+async def alternatives(request: Request, image: Image, beam: Beam = BEAM, model: Model = None) -> Response:
     """Return all sentences that were left at the end of a beam search."""
     return await _photo(request, image, Alternatives(_model(_service(request), model), Asking(beam=beam)))
 
@@ -118,6 +118,7 @@ async def models(request: Request) -> dict[str, Any]:
     limits = service.limits
     return {
         "models": known,
+        "folder": None if service.album is None else {"photos": len(service.album)},
         "limits": {
             "photo_bytes": limits.photo_bytes,
             "clip_bytes": limits.clip_bytes,

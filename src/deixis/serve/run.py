@@ -19,6 +19,7 @@ from deixis.serve.service import Service
 
 if TYPE_CHECKING:
     from deixis.answering.load import Deixis
+    from deixis.answering.search.index import PhotoIndex
 
 
 def check_access(host: str, token: str, insecure: bool) -> None:
@@ -76,10 +77,11 @@ def serve(
     token: str = "",
     allow_hosts: tuple[str, ...] = (),
     limits: Limits | None = None,
+    index: PhotoIndex | None = None,
     ready: Callable[[], None] = lambda: None,
 ) -> None:
     """Answer until interrupted."""
-    service = Service(models, limits)
+    service = Service(models, limits, index)
     warm_up(models)
     local = is_loopback(host)
     names = frozenset((*LOOPBACK_NAMES, host, *allow_hosts)) if local or allow_hosts else frozenset()

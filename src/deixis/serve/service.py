@@ -7,6 +7,8 @@ from collections.abc import AsyncIterator, Hashable, Mapping
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
+from deixis.serve.admission import Admission
+from deixis.serve.album import Album, Picture, Search
 from deixis.serve.batcher import Batcher, FullError, LateError
 from deixis.serve.limits import MIB, Limits
 from deixis.serve.metrics import Metrics
@@ -15,6 +17,7 @@ from deixis.serve.work import Clip, Clips, Photo, Question, Workshop
 
 if TYPE_CHECKING:
     from deixis.answering.load import Deixis
+    from deixis.answering.search.index import PhotoIndex
 
 
 class Service:
@@ -23,8 +26,12 @@ class Service:
     Clips take seconds where photos take a fraction of one; with a worker of their own they do not hold photos up.
     """
 
-    def __init__(self, models: Mapping[str, Deixis], limits: Limits | None = None) -> None:
+    def __init__(
+        self, models: Mapping[str, Deixis], limits: Limits | None = None, index: PhotoIndex | None = None
+    ) -> None:
         self.limits = limits or Limits()
+        self.admission = Admission(self.limits)
+        self.album = None if index is None else Album(index, self.limits.pixels)
         self.workshop = Workshop(
             models,
             pixels=self.limits.pixels,
@@ -49,13 +56,28 @@ class Service:
             watch=lambda size, seconds: self.metrics.batch("clips", size, seconds),
             name="deixis-clips",
         )
+        self._searches: Batcher | None = None
+        if self.album is not None:
+            self._searches = Batcher(
+                self.album.answer,
+                batch=1,
+                pixels=0,
+                places=self.limits.waiting,
+                bytes=MIB,  # a phrase is a few words
+                watch=lambda size, seconds: self.metrics.batch("searches", size, seconds),
+                name="deixis-searches",
+            )
         photos, clips = self._photos, self._clips
         gauges = {
+            "deixis_questions": ("Questions that were let in and are not answered yet.", self._held),
             "deixis_waiting_photos": ("Photos that wait.", lambda: float(photos.waiting)),
             "deixis_waiting_clips": ("Clips that wait.", lambda: float(clips.waiting)),
             "deixis_resident_bytes": ("Memory of the process.", _resident),
         }
         self.metrics = Metrics(gauges)
+
+    def _held(self) -> float:
+        return float(self.admission.held)
 
     @property
     def models(self) -> Mapping[str, Deixis]:
@@ -75,6 +97,12 @@ class Service:
     async def clip(self, question: Clips, clip: Clip) -> Any:
         """Answer a question about a clip."""
         return await self._answered(self._clips, question, clip, self.limits.clip_patience)
+
+    async def album_answer(self, question: Search | Picture) -> Any:
+        """Answer a question about the server's folder."""
+        if self._searches is None:
+            raise Problem(404, "this server has no folder to search: start it with deixis serve --folder FOLDER")
+        return await self._answered(self._searches, question, question, self.limits.seconds)
 
     async def _answered(self, batcher: Batcher, key: Hashable, payload: Any, seconds: float, **size: int) -> Any:
         try:
@@ -101,6 +129,8 @@ class Service:
         """End the workers; questions that wait are refused."""
         self._photos.close()
         self._clips.close()
+        if self._searches is not None:
+            self._searches.close()
         self.workshop.close()
 
 

@@ -107,6 +107,11 @@ class Vocabulary:
         """Return a word's id, or that of the unknown word."""
         return self._ids.get(word, UNKNOWN)
 
+    def ids_in(self, other: Vocabulary) -> list[int]:
+        """Return for each word its id in another vocabulary: words mean the same where they are spelt the same."""
+        special = len(SPECIAL_WORDS)
+        return [*range(special), *(other.id(word) for word in self.words[special:])]
+
     def entry(self, word: str) -> Entry | None:
         """Return what is known of a word, or None."""
         at = self._ids.get(word, UNKNOWN)

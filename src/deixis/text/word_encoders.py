@@ -12,7 +12,7 @@ import importlib.util
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from deixis.errors import BadFileError, MissingExtraError
+from deixis.registry import find_class, require_name
 from deixis.text.feature_memory import Caption, FeatureMemory, Spot, by_length, shared_memory
 from deixis.text.masked_model import MaskedLanguageModel, MaskedModelConfig, WordTransformer
 from deixis.text.vocabulary import PAD, Vocabulary
@@ -33,7 +34,8 @@ PART = 512
 class WordEncoderConfig:
     """Which word features. A pre-trained encoder is frozen, a random one is trained along, as in the paper."""
 
-    kind: Literal["embedding", "contextual", "minilm", "hf"] = "contextual"
+    kind: str = "contextual"
+    """``embedding``, ``contextual``, ``minilm``, ``hf``, or ``package.module:Class`` of your own."""
     pretrained: bool = True
     """``contextual``, ``minilm`` and ``hf``; an embedding is always learned."""
     weights: str = "lite"
@@ -47,15 +49,17 @@ class WordEncoderConfig:
     cache: int = 1024
     """Megabytes of features a frozen encoder keeps, so that a caption is read once and not in every epoch."""
 
+    def __post_init__(self) -> None:
+        require_name("word encoder", self.kind, "the kind of the word encoder")
+
 
 def build_word_encoder(config: WordEncoderConfig, vocabulary: Vocabulary) -> WordEncoderModule:
     """Return the encoder of a config. Our own pre-trained weights are read by its ``start``, not here: a trained
     grounder carries them along and must load without the run they came from."""
-    if config.kind == "embedding":
-        return LearnedWords(config, vocabulary)
-    if config.kind == "contextual":
-        return ContextualWords(config, vocabulary)
-    return TransformersWords(config, vocabulary)
+    made: WordEncoderModule = find_class("word encoder", config.kind, "the kind of the word encoder")(
+        config, vocabulary
+    )
+    return made
 
 
 class WordEncoderModule(nn.Module):

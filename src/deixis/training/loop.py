@@ -23,8 +23,8 @@ from deixis.data.batch import Batch
 from deixis.data.sampler import Index, Sampler, split
 from deixis.errors import BadFileError, BadRecipeError, DeixisError
 from deixis.models.checkpoint import fill, load_config, load_weights, named, save_model, under
-from deixis.models.registry import build
-from deixis.models.strict import unknown_key
+from deixis.registry import build
+from deixis.strict import unknown_key
 from deixis.training.dataset import TrainingData
 from deixis.training.optimize import clip_gradients, make_optimizer
 from deixis.training.pointing import measure_pointing

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Self
 
 from deixis.models.component import Component
-from deixis.models.strict import to_dataclass, to_plain, to_type
+from deixis.strict import to_dataclass, to_plain, to_type
 
 Precision = Literal["float32", "bf16", "auto"]
 
@@ -98,7 +98,7 @@ class ObjectiveRecipe:
         component = Component.read(data, where)
         options = dict(component.options)
         weight = to_type(float, options.pop("weight", 1.0), f"{where}.weight")
-        name = to_type(str, options.pop("name", component.kind), f"{where}.name")
+        name = to_type(str, options.pop("name", component.kind.rpartition(":")[2]), f"{where}.name")
         return cls(component.kind, weight, name, options)
 
     def plain(self) -> dict[str, Any]:

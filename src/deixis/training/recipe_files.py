@@ -18,8 +18,9 @@ from pathlib import Path
 from typing import Any
 
 from deixis.errors import BadFileError, BadRecipeError
-from deixis.models.strict import to_dataclass, unknown_key
 from deixis.reading.plain import parse_yaml, read_yaml
+from deixis.strict import to_dataclass, unknown_key
+from deixis.training.check import check_recipe
 from deixis.training.recipe import About, Recipe
 
 _TOP = (*Recipe.__dataclass_fields__, "extends", "change", "sizes", "rows")
@@ -92,7 +93,7 @@ def read_recipe(path: Path) -> RecipeFile:
 def load_recipe(path: Path | str, overrides: Sequence[str] = ()) -> Recipe:
     """Read and resolve in one go; ``PATH:ROW`` chooses a row of the file."""
     file, row = find_recipe(str(path))
-    return file.resolve(overrides, row=row)
+    return check_recipe(file.resolve(overrides, row=row))
 
 
 def find_recipe(name: str) -> tuple[RecipeFile, str | None]:
@@ -148,7 +149,11 @@ def _read(path: Path, above: tuple[Path, ...]) -> RecipeFile:
     if base is None:
         _apply(data, change, f"{path.name}: change")
         return RecipeFile(path, data, sizes, rows)
-    below = _read(_extended(path, str(base)), (*above, path.resolve()))
+    try:
+        other = _extended(path, str(base))
+    except (OSError, ValueError, RuntimeError) as error:  # a null byte, half a character, links in a circle
+        raise BadRecipeError(f"{path.name}: extends {str(base)[:80]!r}, which is no name of a file") from error
+    below = _read(other, (*above, path.resolve()))
     merged = copy.deepcopy(_merge(below.data, data))
     _apply(merged, change, f"{path.name}: change")
     names = {*below.sizes, *sizes}

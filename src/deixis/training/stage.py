@@ -11,14 +11,13 @@ from torch import Tensor, nn
 
 from deixis.data.batch import Batch
 from deixis.data.sizes import InputSizes
-from deixis.errors import BadRecipeError
-from deixis.interfaces import Grounder, Model
+from deixis.errors import BadRecipeError, DeixisError
+from deixis.interfaces import Grounder, Model, device_of
 from deixis.models.build import make_model
-from deixis.models.checkpoint import WEIGHTS, ModelConfig, load_config, same_device
+from deixis.models.checkpoint import WEIGHTS, ModelConfig, load_config
 from deixis.models.names import find_model, load_grounder
-from deixis.models.registry import build
-from deixis.models.strict import unknown_key
-from deixis.objectives.base import Context
+from deixis.objectives.base import Context, Objective
+from deixis.registry import build
 from deixis.training.recipe import Recipe, StageRecipe
 
 if TYPE_CHECKING:  # readers and PyAV, which answering does without
@@ -112,7 +111,7 @@ def _grounder_loader(model: nn.Module, data: TrainingData) -> Callable[[str], Gr
     """Return how an objective of this stage gets a teacher or a judge by name."""
 
     def load(name: str) -> Grounder:
-        device = same_device(model)
+        device = device_of(model)
         return load_grounder(name, fingerprint=data.store.fingerprint, vocabulary=data.vocabulary, device=device)
 
     return load
@@ -120,6 +119,15 @@ def _grounder_loader(model: nn.Module, data: TrainingData) -> Callable[[str], Gr
 
 def _grounder_digest(name: str) -> str:
     return str(load_config(find_model(name, part="grounder")).files[WEIGHTS]["sha256"])
+
+
+def _require_words(objective: Objective, data: TrainingData, where: str) -> None:
+    """Refuse an objective whose words the captions of this dataset turn out not to have."""
+    captions = (caption for example in data.train.examples for caption in example.captions)
+    if "phrases" in objective.needs and not any(caption.phrases for caption in captions):
+        raise DeixisError(f"{where} learns from phrases, and no training caption has one: set data.parse to true")
+    if "tags" in objective.needs and not any(data.vocabulary.is_noun):
+        raise DeixisError(f"{where} learns from nouns, and no word of the vocabulary is tagged: set data.parse to true")
 
 
 def build_stage(
@@ -147,7 +155,6 @@ def build_stage(
         )
         for objective in recipe.objectives
     }
-    for name in objectives:
-        if not name.isidentifier():
-            raise unknown_key(name, [objective.kind for objective in recipe.objectives], "stages", "objective name")
+    for name, objective in objectives.items():
+        _require_words(objective, data, f"stages.{recipe.name}.objectives.{name}")
     return Stage(model, objectives, {o.name: o.weight for o in recipe.objectives}, generator)

@@ -18,8 +18,8 @@ from deixis.errors import BadRecipeError
 from deixis.interfaces import Model
 from deixis.models.checkpoint import VOCABULARY, fill, load_config, load_weights
 from deixis.models.names import Part, find_model
-from deixis.models.registry import find_class
 from deixis.regions.extraction.tasks import Settings
+from deixis.registry import find_class
 from deixis.text.vocabulary import SPECIAL_WORDS, Vocabulary
 from deixis.training.dataset import TrainingData
 from deixis.training.recipe import DataRecipe, Recipe

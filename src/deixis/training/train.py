@@ -17,6 +17,7 @@ from rich.console import Console
 from deixis.errors import DeixisError
 from deixis.locks import only_writer
 from deixis.models.files import write_json
+from deixis.training.check import check_recipe
 from deixis.training.dataset import TrainingData, load_data
 from deixis.training.launch import is_launched, naming_the_lost, require_processes
 from deixis.training.loop import Trainer
@@ -73,6 +74,7 @@ def train(
         data: What ``recipe.data`` names, where it is loaded already: many short runs share one reading.
         processes: How many processes must have come together; fewer or more is an error. None: as many as came.
     """
+    check_recipe(recipe)
     if seeds < 1:
         raise DeixisError(f"{seeds} seeds cannot be trained: give 1 or more")
     if threads is not None:

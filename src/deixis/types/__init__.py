@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from deixis.types.example import ClipSegment, Example, ImageFile, LabelledBox
 from deixis.types.grounded import GroundedCaption, GroundedPhrase, GroundedPhrases, GroundedWord
-from deixis.types.sentence import Box, Phrase, Relation, Sentence, Token
+from deixis.types.sentence import Box, Phrase, Relation, Sentence, Token, box_of
 
 if TYPE_CHECKING:
     from deixis.types.regions import Regions
@@ -24,6 +24,7 @@ __all__ = [
     "Relation",
     "Sentence",
     "Token",
+    "box_of",
 ]
 
 

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 Box = tuple[float, float, float, float]
 """x1 y1 x2 y2, in pixels of the image as it is shown (after EXIF rotation)."""
+
+
+def box_of(row: Iterable[float]) -> Box:
+    """Return four numbers as a box."""
+    x1, y1, x2, y2 = row
+    return x1, y1, x2, y2
 
 
 @dataclass(frozen=True, slots=True)

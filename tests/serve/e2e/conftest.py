@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -12,6 +13,7 @@ import uvicorn
 from playwright.sync_api import Browser, BrowserContext, Page
 
 from deixis.answering.load import Deixis, load
+from deixis.answering.search.index import PhotoIndex
 from deixis.serve.app import make_app
 from deixis.serve.guard import Access
 from deixis.serve.run import address_of, listen
@@ -95,3 +97,19 @@ def context(browser: Browser) -> Iterator[BrowserContext]:
 @pytest.fixture
 def visit(context: BrowserContext, server: str) -> Visit:
     return Visit.of(context, server).ready()
+
+
+@pytest.fixture
+def album_visit(
+    context: BrowserContext, model: Deixis, example_photos: dict[str, Path], tmp_path: Path
+) -> Iterator[Visit]:
+    """The page of a server that has a folder to search."""
+    folder = tmp_path / "album"
+    folder.mkdir()
+    for path in example_photos.values():
+        shutil.copy(path, folder)
+    index = PhotoIndex(model, folder, tmp_path / "index")
+    index.update()
+    service = Service({"small": model}, index=index)
+    for address in _served(service, Access(hosts=frozenset({"127.0.0.1"}))):
+        yield Visit.of(context, address).ready()

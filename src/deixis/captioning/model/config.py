@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
+from deixis.registry import require_name
+
 
 @dataclass(frozen=True, slots=True)
 class EncoderConfig:
@@ -37,7 +39,8 @@ class EncoderConfig:
 class AttentionConfig:
     """How a step looks at the regions."""
 
-    kind: Literal["soft", "distributed", "multi_head"] = "soft"
+    kind: str = "soft"
+    """``soft``, ``distributed``, ``multi_head``, or ``package.module:Class`` of your own."""
     width: int = 0
     """Width of the additive score; 0 takes the model's."""
     project_regions: bool = True
@@ -59,6 +62,9 @@ class AttentionConfig:
     """Equal votes: the word with the larger mean probability, or the first branch's word."""
     vote: Literal["plurality", "mean"] = "plurality"
     """Greedy search with branches: the word most branches say, or the one with the largest mean probability."""
+
+    def __post_init__(self) -> None:
+        require_name("attention", self.kind, "model.attention.kind")
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,7 @@
 """The two-LSTM decoder (GVD, Up-Down, Cyclical eqs. 1-3), arranged so that a step does as little as possible.
 
+The same model without any arranging is in ``textbook.py``; tests hold the two together.
+
 An attention LSTM reads the image and the last word; its state asks the attention; a language LSTM reads what was seen
 and says the word. Both are kept as ``nn.LSTMCell``s, so the weights have their textbook meaning, but a step of all
 captions runs two matrix products: the attention LSTM's new state goes at once through the queries, the language LSTM's
@@ -22,6 +24,7 @@ from deixis.captioning.model.distributed_attention import DistributedAttention
 from deixis.captioning.model.encoder import Encoded
 from deixis.captioning.model.few_rows import linear
 from deixis.captioning.model.multi_head import MultiHeadAttention
+from deixis.registry import find_class
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +110,10 @@ def build_attention(config: AttentionConfig, width: int) -> Attention:
         )
     if config.kind == "multi_head":
         return MultiHeadAttention(width, width, config.branches)
-    return SoftAttention(width, width, score, project_regions=config.project_regions)
+    if config.kind == "soft":
+        return SoftAttention(width, width, score, project_regions=config.project_regions)
+    own: Attention = find_class("attention", config.kind, "model.attention.kind")(width, config)
+    return own
 
 
 class Decoder(nn.Module):

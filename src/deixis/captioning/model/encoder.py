@@ -183,12 +183,12 @@ class RegionEncoder(nn.Module):
 
     def _pooled(self, regions: RegionBatch, encoded: Tensor) -> Tensor:
         if self.pool_regions:
-            return masked_mean(encoded, regions.mask)
+            return mean_of_real(encoded, regions.mask)
         if self.sizes.global_features:
             given = _present(regions.global_features, "global_features").float()  # (B, F, G)
-            mean = given.mean(1) if regions.frame_mask is None else masked_mean(given, regions.frame_mask)
+            mean = given.mean(1) if regions.frame_mask is None else mean_of_real(given, regions.frame_mask)
         else:
-            mean = masked_mean(regions.features.float(), regions.mask)
+            mean = mean_of_real(regions.features.float(), regions.mask)
         pooled: Tensor = self.dropout(F.relu(self.image(mean)))
         return pooled
 
@@ -221,7 +221,7 @@ def locations(regions: RegionBatch) -> Tensor:
     return torch.cat([regions.boxes_normalised.float(), position.unsqueeze(-1).float()], -1)
 
 
-def masked_mean(values: Tensor, mask: Tensor) -> Tensor:
+def mean_of_real(values: Tensor, mask: Tensor) -> Tensor:
     """Mean over axis 1 of what is real, (B, N, D), (B, N) -> (B, D)."""
     weights = mask.to(values.dtype)
     weights = weights / weights.sum(1, keepdim=True).clamp(min=1)

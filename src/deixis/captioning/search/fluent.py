@@ -29,6 +29,7 @@ def fluent_search(vocabulary: Vocabulary, beam: int, *, chosen: bool = False) ->
         block_trigrams=True,
         bad_endings=bad_endings(vocabulary),
         joining=joining_words(vocabulary),
+        once=tuple(at for at, thing in enumerate(vocabulary.is_groundable) if thing),
     )
 
 

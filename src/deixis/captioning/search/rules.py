@@ -39,11 +39,21 @@ class Rules:
                 again = torch.isin(said[:, -2], joining) & (said[:, -1] == said[:, -4])
                 row = (again & ~torch.isin(said[:, -3], small)).nonzero().squeeze(1)
                 log_probs[:, row, said[row, -3]] = -torch.inf
+        if strategy.once and length:
+            row, at = self._said_for_good(said).nonzero(as_tuple=True)
+            log_probs[:, row, said[row, at]] = -torch.inf
         if strategy.block_trigrams and length > 2:
             seen = (said[:, :-2] == said[:, -2:-1]) & (said[:, 1:-1] == said[:, -1:])  # (R, t - 2)
             row, at = seen.nonzero(as_tuple=True)
             log_probs[:, row, said[row, at + 2]] = -torch.inf
         return log_probs
+
+    def _said_for_good(self, said: Tensor) -> Tensor:
+        """Which words (R, t) are not to be said again: those to be said once, with nothing joined since."""
+        once = torch.isin(said, torch.tensor(self.strategy.once, device=said.device))
+        joins = torch.isin(said, torch.tensor(self.strategy.joining, dtype=torch.long, device=said.device))
+        joined_since = joins.flip(1).cumsum(1).flip(1) > 0  # a joining word here or later
+        return once & ~joined_since
 
     def trimmed(self, words: Tensor) -> Tensor:
         """Cut bad endings off captions that ran into the length limit, and were ended there by force, (R, T)."""

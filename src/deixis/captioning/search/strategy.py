@@ -38,6 +38,9 @@ class Strategy:
     """Ids of words after which the caption may not end; see :func:`deixis.captioning.search.fluent.bad_endings`."""
     joining: tuple[int, ...] = ()
     """Ids of words such as "and": what they join is not said twice, neither "white and white" nor "a cup and a cup"."""
+    once: tuple[int, ...] = ()
+    """Ids of words that are not said again ("a kitchen with a stove in a kitchen") unless something was joined since
+    ("a black dog and a brown dog")."""
 
     def __post_init__(self) -> None:
         if self.max_length < 1 or self.width < 1 or self.samples < 1 or self.groups < 1:

@@ -83,7 +83,11 @@ export class Overlay {
       for (const box of boxesAt(mark, frameTimes, time)) this.shown.push({ mark, box, area: area(box) });
     }
     this.shown.sort((a, b) => b.area - a.area); // large ones first, so that small ones stay visible
-    this.svg.replaceChildren(...this.shown.map(({ mark, box }) => this.#group(mark, box)));
+    const step = 0.01 * Math.max(width, height);
+    this.svg.replaceChildren(...this.shown.map(({ mark, box }, at) => {
+      const depth = this.shown.slice(0, at).filter((other) => same(other.box, box)).length;
+      return this.#group(mark, inside(box, depth * step));
+    }));
     this.light(this.lit);
   }
 
@@ -123,6 +127,21 @@ export class Overlay {
     );
     return hit ? hit.mark.key : null;
   }
+}
+
+/** Whether two boxes would be drawn over each other: they overlap by nine tenths. */
+function same(a, b) {
+  const width = Math.min(a[2], b[2]) - Math.max(a[0], b[0]);
+  const height = Math.min(a[3], b[3]) - Math.max(a[1], b[1]);
+  const both = Math.max(0, width) * Math.max(0, height);
+  return both >= 0.9 * (area(a) + area(b) - both);
+}
+
+/** A box drawn a little smaller, so that one around the same thing stays visible around it. */
+function inside([x1, y1, x2, y2], by) {
+  const x = Math.min(by, (x2 - x1) / 4);
+  const y = Math.min(by, (y2 - y1) / 4);
+  return [x1 + x, y1 + y, x2 - x, y2 - y];
 }
 
 const area = ([x1, y1, x2, y2]) => (x2 - x1) * (y2 - y1);

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from deixis.defaults import PIXELS_AT_ONCE
 from deixis.errors import BadFileError, DeixisError
 from deixis.images import load_image
 from deixis.regions.registry import build_extractor
@@ -19,9 +20,6 @@ from deixis.video import sample_frames
 
 Source = ImageFile | ClipSegment
 Pixels = NDArray[np.uint8]
-
-BATCH_PIXELS = 24_000_000
-"""Images are given to the extractor together up to so many pixels, which bounds memory whatever their sizes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +76,7 @@ class Worker:
                 failed[name] = str(error)
                 continue
             count = sum(frame.shape[0] * frame.shape[1] for frame in frames)
-            if group and pixels + count > BATCH_PIXELS:
+            if group and pixels + count > PIXELS_AT_ONCE:
                 yield group
                 group, pixels = [], 0
             group.append((name, frames))

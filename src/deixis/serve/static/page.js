@@ -1,5 +1,6 @@
 // The page: choosing a photo or a clip, asking the server, and the panels with its answers.
 import { percent } from "../look/look.js";
+import { startAlbum } from "./album.js";
 import { Refused, ask, isClip } from "./api.js";
 import { Panel } from "./panel.js";
 
@@ -16,6 +17,7 @@ async function start() {
   try {
     const known = await (await ask("v1/models")).json();
     state.limits = known.limits;
+    startAlbum(known.folder?.photos ?? 0, { choose, problem, say });
     state.choices = known.models.flatMap((model) => model.methods.map((method) => ({
       model: model.name, method, checks: model.checks,
       label: known.models.length > 1 || model.methods.length > 1 ? `${model.name} (${method})` : model.name,
@@ -178,7 +180,8 @@ async function find(panels, wanted) {
       return reply.phrases;
     }));
     const told = replies[0].filter((phrase) => wanted.includes(phrase.text))
-      .map((phrase) => `${phrase.text}: ${phrase.found ? "found" : "probably not in the picture"}`);
+      .map((phrase) => `${phrase.text}: ${phrase.found
+        ? `found, ${percent(phrase.score)} sure of the box` : "probably not in the picture"}`);
     if (told.length) say(told.join(", "));
     const last = replies[0].findLastIndex((phrase) => phrase.found && wanted.includes(phrase.text));
     if (last >= 0) panels.forEach((panel) => panel.lights.show(`phrase ${last}`));
@@ -196,7 +199,7 @@ async function alternatives() {
   const { choice } = state.panels[0];
   list.replaceChildren();
   try {
-    const fields = { image: file, beam: 5, model: choice.model };
+    const fields = { image: file, model: choice.model }; // as wide a search as that of the sentence shown
     const captions = await (await ask("v1/alternatives", { fields, signal: state.asked?.signal })).json();
     if (file !== state.file) return;
     list.replaceChildren(...captions.map((caption) => {

@@ -26,15 +26,15 @@ def unknown_key(key: object, known: Iterable[str], where: str, what: str = "key"
     return BadRecipeError(f"unknown {what} '{key}' in {where}: {hint}")
 
 
-def to_dataclass(kind: type[T], data: object, where: str) -> T:
-    """Build dataclass ``kind`` from a mapping; ``where`` is the dotted place of the mapping, for messages."""
+def to_dataclass(kind: type[T], data: object, where: str, also: Iterable[str] = ()) -> T:
+    """Build dataclass ``kind`` from a mapping; ``where`` is its place and ``also`` further keys, for messages."""
     if not isinstance(data, Mapping):
         raise BadRecipeError(f"{where} should be a mapping, got {_shown(data)}")
     hints = get_type_hints(kind)
     fields = {field.name: field for field in dataclasses.fields(kind) if field.init}  # type: ignore[arg-type]
     for key in data:
         if key not in fields:
-            raise unknown_key(key, fields, where)
+            raise unknown_key(key, (*fields, *also), where)
     values = {key: to_type(hints[key], value, f"{where}.{key}") for key, value in data.items()}
     for name, field in fields.items():
         needed = field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING

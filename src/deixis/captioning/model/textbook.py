@@ -1,8 +1,13 @@
-"""The captioner as a textbook writes it: ``LSTMCell`` per step, projections inside the loop, one caption per row.
+"""The captioner as a textbook writes it: read this first, and ``decoder.py`` for how it is made quick.
 
-It has the parameters of :class:`deixis.captioning.Captioner` (form ``cyclical`` or ``updown`` or ``gvd``, soft
-attention, region features and locations), under the same names, so both can hold the same weights. The benchmark
-compares their speed, the tests their results.
+``LSTMCell`` per step, projections inside the loop, one caption per row. Regions are encoded as in GVD (Zhou et al.,
+*Grounded Video Description*, CVPR 2019, section 3.2), the two LSTMs are those of Up-Down (Anderson et al., CVPR 2018,
+section 3.2; Cyclical, equations 1 to 3). It has the parameters of :class:`deixis.captioning.Captioner` (form
+``cyclical``, ``updown`` or ``gvd``, soft attention, region features and locations), under the same names, so both can
+hold the same weights. ``benchmarks.captioner_speed`` compares their speed, the tests their results.
+
+>>> book = TextbookCaptioner(features=12, words=24, width=16)
+>>> log_probs, attention = book(features, places, mask, words)  # doctest: +SKIP
 """
 
 from __future__ import annotations
