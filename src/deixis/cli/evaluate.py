@@ -11,6 +11,7 @@ import typer
 
 from deixis.cli.options import Method, Objectness, Point, Regionness, Threshold
 from deixis.defaults import BEAM
+from deixis.engines import Engine
 
 
 def evaluate(
@@ -44,6 +45,8 @@ def evaluate(
         typer.Option(min=0, help="Images among which a grounder finds captions, and back. Else 0; 100 for a bundle."),
     ] = None,
     batch: Annotated[int, typer.Option(min=1, help="Images at a time.")] = 64,
+    engine: Annotated[Engine, typer.Option(help="Where regions are found: local, or ray for many machines.")] = "local",
+    processes: Annotated[int, typer.Option(min=0, help="How many workers find regions; 0 for this process.")] = 2,
     device: Annotated[str, typer.Option(help="cpu, cuda, …")] = "cpu",
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="Write scores.json, .md, .html and captions.jsonl here.")
@@ -74,6 +77,8 @@ def evaluate(
         replicates=replicates,
         batch=batch,
         retrieval=retrieval,
+        engine=engine,
+        processes=processes,
     )
     usual = options.asked_of(found)
     how = asked(found, usual, beam, method, point, objectness, regionness, threshold)

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from deixis.cli.places import EngineOption, ProcessesOption
+
 if TYPE_CHECKING:
     from deixis.answering.search.index import Found, PhotoIndex, Update
 
@@ -25,6 +27,8 @@ def search(
     rebuild: Annotated[bool, typer.Option("--rebuild", help="Make the index anew.")] = False,
     model: Annotated[str, typer.Option(help="A run, checkpoint or bundle folder, a hub name, or lite.")] = "lite",
     grounder: Annotated[str | None, typer.Option(help="Take the grounder of this run or bundle.")] = None,
+    engine: EngineOption = "local",
+    processes: ProcessesOption = 0,
     device: Annotated[str, typer.Option(help="cpu, cuda, …")] = "cpu",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON for programs.")] = False,
 ) -> None:
@@ -36,6 +40,7 @@ def search(
     """
     from deixis.answering.load import load
     from deixis.answering.search.index import PhotoIndex
+    from deixis.answering.work import Place
     from deixis.cli.outputs import check_output
     from deixis.errors import DeixisError
     from deixis.export.page import write_page
@@ -43,7 +48,14 @@ def search(
     if query is None and html is not None:
         raise DeixisError('nothing to look for: give a phrase, such as "a dog on a sofa", for --html')
     check_output(html, "page.html")
-    made = PhotoIndex(load(model, grounder=grounder, device=device), folder, index, rebuild=rebuild)
+    made = PhotoIndex(
+        load(model, grounder=grounder, device=device),
+        folder,
+        index,
+        rebuild=rebuild,
+        work_at=Place(engine, processes, device),
+        source=(model, grounder),
+    )
     done = updated(made) if update or not len(made) else None
     found = [] if query is None else made.search(query, top=top)
     if html is not None and found:

@@ -13,6 +13,7 @@ from pathlib import Path
 from rich.console import Console
 
 from deixis.data.dataset import Dataset
+from deixis.engines import Engine
 from deixis.home import cache_home
 from deixis.regions.extraction.extract import extract
 from deixis.regions.extraction.tasks import Settings, Source
@@ -31,7 +32,13 @@ def kept_path(data: Dataset, ids: Sequence[str], fingerprint: str, settings: Set
 
 
 def regions_of(
-    data: Dataset, settings: Settings, ids: Sequence[str] | None = None, *, device: str = "cpu"
+    data: Dataset,
+    settings: Settings,
+    ids: Sequence[str] | None = None,
+    *,
+    device: str = "cpu",
+    engine: Engine = "local",
+    processes: int = 2,
 ) -> RegionStore:
     """Return the regions of some images: from the store of the whole dataset if there is one, else found now.
 
@@ -40,6 +47,8 @@ def regions_of(
         settings: The extractor and its settings.
         ids: Which images; all of the dataset when None.
         device: Where networks run.
+        engine: ``local``, or ``ray`` for many machines.
+        processes: How many workers find them.
     """
     fingerprint = build_extractor(settings.extractor, device=device).fingerprint
     every = data.ids()
@@ -55,4 +64,4 @@ def regions_of(
     if not (path / HEADER).is_file():
         console = Console(stderr=True, highlight=False, soft_wrap=True)
         console.print(f"finding the regions of {len(ids):,} images, once; they are kept in {path}", markup=False)
-    return extract(ids, source, path, settings, device=device)
+    return extract(ids, source, path, settings, device=device, engine=engine, processes=processes)

@@ -14,6 +14,7 @@ from deixis.data.dataset import Dataset
 from deixis.data.locations import find
 from deixis.data.open import open_dataset
 from deixis.data.region_cache import regions_of
+from deixis.engines import Engine
 from deixis.errors import DeixisError, TooFewError
 from deixis.metrics.report import Report, Section
 from deixis.models.names import LoadedModel
@@ -44,6 +45,9 @@ class EvaluationOptions:
     retrieval: int | None = None
     """Images among which a grounder has to find the right one for a caption, and the other way round; 0 for none.
     None: 100 for a captioner with a grounder, else none."""
+    engine: Engine = "local"
+    """Where regions are found if there is no store of them."""
+    processes: int = 2
 
     def asked_of(self, model: Deixis) -> Asking:
         """Return how the model is asked."""
@@ -162,4 +166,5 @@ def _regions(model: Deixis, data: Dataset, examples: Sequence[Example], options:
         return store
     model.extractor.fingerprint  # noqa: B018 - a model without one says so
     known = {item: value for item, value in config.extractor.items() if item in Settings.__dataclass_fields__}
-    return regions_of(data, Settings(**known), [example.id for example in examples], device=model.device)
+    ids, engine, processes = [example.id for example in examples], options.engine, options.processes
+    return regions_of(data, Settings(**known), ids, device=model.device, engine=engine, processes=processes)

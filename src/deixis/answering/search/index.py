@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from deixis.answering.batches import in_batches
 from deixis.answering.phrases import phrases_of_sentence, single_phrases
 from deixis.answering.search.folder import scan, state_of
 from deixis.answering.search.manifest import FILE, Manifest, model_fingerprint
@@ -32,6 +31,7 @@ from deixis.types import GroundedPhrases, Regions
 
 if TYPE_CHECKING:
     from deixis.answering.load import Deixis
+    from deixis.answering.work import Place
 
 fcntl: ModuleType | None
 try:
@@ -82,9 +82,18 @@ class PhotoIndex:
     """
 
     def __init__(
-        self, model: Deixis, folder: str | Path, place: str | Path | None = None, *, rebuild: bool = False
+        self,
+        model: Deixis,
+        folder: str | Path,
+        place: str | Path | None = None,
+        *,
+        rebuild: bool = False,
+        work_at: Place | None = None,
+        source: tuple[str, str | None] = ("lite", None),
     ) -> None:
+        """Open the index of a folder; ``work_at`` and ``source`` say where regions are found, and with which model."""
         self.model, self.folder = model, Path(folder).expanduser()
+        self.work_at, self.source = work_at, source
         self.place = Path(place).expanduser() if place is not None else default_place(self.folder)
         self._fingerprint = model_fingerprint(model)
         part = model.grounder
@@ -135,6 +144,8 @@ class PhotoIndex:
 
     def _add(self, photos: Sequence[PhotoFile], progress: Progress) -> int:
         """Index photos, a segment at a time; returns how many would not hold still."""
+        from deixis.answering.work import Asked, FindRegions, Place, answer_photos
+
         unsettled = 0
         for first in range(0, len(photos), PER_SEGMENT):
             part = {str(self.folder / photo.path): photo for photo in photos[first : first + PER_SEGMENT]}
@@ -142,8 +153,13 @@ class PhotoIndex:
             files: list[PhotoFile] = []
             regions: list[Regions] = []
             scores: list[NDArray[np.float32]] = []
-            for batch in in_batches(((path, Path(path)) for path in part), refused.__setitem__):
-                seen = [self._kept(one) for one in self.model.regions([pixels for _, pixels in batch])]
+            asked = (Asked(path, Path(path), None) for path in part)
+            for some in answer_photos(self.model, asked, FindRegions(), self.work_at or Place(), source=self.source):
+                refused |= {path: DeixisError(why) for path, why in some.failed}
+                batch = some.answers
+                if not batch:
+                    continue
+                seen = [self._kept(one) for _, one in batch]
                 table = word_scores(self._grounder, self.model.words, self.manifest.words, self._batch(seen))
                 settled = [state_of(Path(path)) == part[path].state for path, _ in batch]
                 files += [part[path] for (path, _), same in zip(batch, settled, strict=True) if same]

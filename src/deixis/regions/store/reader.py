@@ -1,8 +1,8 @@
 """The region store: a folder of shards from which regions are read by image id, a few microseconds each.
 
 ``store.json`` names the extractor (fingerprint, settings), the class and word names, and every shard with its size and
-SHA-256; ``index.json`` holds the ids in order. Shards are mapped, never loaded, so opening costs the same however many
-images there are, and any number of processes read at once.
+SHA-256; ``index.json`` holds the ids in order. Shards are mapped, never loaded, so opening reads only the ids, and any
+number of processes read at once. A store of more shards than a process may have files maps those it used last.
 """
 
 from __future__ import annotations
@@ -109,7 +109,8 @@ class RegionStore:
         self.ids = tuple(ids)
         self._place = {image: at for at, image in enumerate(self.ids)}
         self._starts = np.cumsum([0, *(int(shard["images"]) for shard in header.shards)])
-        self._shards: dict[int, Shard] = {}
+        self._shards: dict[int, Shard] = {}  # the one used last at the end
+        self._most_shards = _most_files()
 
     @classmethod
     def open(cls, path: str | Path) -> Self:
@@ -293,7 +294,11 @@ class RegionStore:
                 or not (alike or not facts["images"])
             ):
                 raise BadFileError(f"shard {shard.name} does not belong to this store: extract or import it again")
-            self._shards[number] = shard
+            while len(self._shards) >= self._most_shards:
+                del self._shards[next(iter(self._shards))]
+        else:
+            del self._shards[number]
+        self._shards[number] = shard
         return shard, place - int(self._starts[number])
 
     def _wanted(self, names: Iterable[str] | None, default: Sequence[str]) -> list[str]:
@@ -360,6 +365,16 @@ def _failed(data: Any, place: str) -> Iterator[Mapping[str, str]]:
         where = f"{place}[{at}]"
         expect_keys(expect_object(item, where), {"id", "reason"}, where)
         yield {key: expect_text(value, f"{where}.{key}") for key, value in item.items()}
+
+
+def _most_files() -> int:
+    """Return how many shards may be mapped at once: each keeps a file open, and a process may have only so many."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return 256
+    allowed = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    return max(16, min(allowed, 8192) // 2)
 
 
 def _kept_rows(shard: Shard, at: int, max_regions: int | None, *, whole: bool = True) -> list[slice]:
