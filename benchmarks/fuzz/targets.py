@@ -160,7 +160,8 @@ def read_answers(root: Path) -> None:
     all_of(
         resume,
         lambda: export("caption.json", "coco"),
-        lambda: export("clip.jsonl", "labelstudio"),
+        lambda: export("clip.jsonl", "csv"),
+        lambda: export("caption.jsonl", "labelstudio"),
         lambda: export("phrases.jsonl", "coco"),
         lambda: results.read_captions(read_json_file(root / "caption.json")),
         lambda: results.read_phrases(read_json_file(root / "phrases.jsonl")),

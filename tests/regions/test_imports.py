@@ -223,3 +223,47 @@ def test_plain_npz(tmp_path: Path) -> None:
 def test_an_unknown_format_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DeixisError, match="unknown format 'pickle'; there are bottom-up-tsv"):
         import_regions([tmp_path], tmp_path / "store", format="pickle")
+
+
+def test_one_damaged_file_is_counted_and_the_rest_imported(tmp_path: Path) -> None:
+    folder = tmp_path / "files"
+    folder.mkdir()
+    for name in ("a", "b", "c", "d"):
+        boxes, features, _ = arrays(ord(name))
+        np.savez_compressed(folder / f"{name}.npz", boxes=boxes, features=features, size=np.array([120, 110]))
+    damaged = bytearray((folder / "b.npz").read_bytes())
+    damaged[60:100] = b"\xff" * 40
+    (folder / "b.npz").write_bytes(bytes(damaged))
+    boxes, features, _ = arrays(9, width=5)
+    np.savez(folder / "c.npz", boxes=boxes, features=features, size=np.array([120, 110]))
+    np.savez(folder / "d.npz", boxes=boxes, features=np.float64(1e300) * features, size=np.array([120, 110]))
+    store, _ = import_regions([folder], tmp_path / "store", format="npz")
+    assert store.ids == ("a",)
+    reasons = {failed["id"]: failed["reason"] for failed in store.header.failed}
+    assert "b.npz is not a readable npz file" in reasons["b"]
+    assert reasons["c"] == "its features have 5 numbers, those of a have 6"
+    assert "not finite" in reasons["d"]
+
+
+def test_gvd_features_of_no_shape_are_counted(tmp_path: Path) -> None:
+    paths, _ = write_gvd(tmp_path, 6)
+    np.save(tmp_path / "features" / "a_1.npy", np.array(5.0))
+    (tmp_path / "sizes.json").write_text(json.dumps({"a_1": [120, 110], "b_2": [120, 110]}))
+    store, _ = import_regions(paths, tmp_path / "store", format="gvd", sizes=tmp_path / "sizes.json")
+    assert store.ids == ("b_2",)
+    assert "features of shape ()" in store.header.failed[0]["reason"]
+
+
+def test_damaged_hdf5_and_arrays_of_other_files_are_named(tmp_path: Path) -> None:
+    paths, _ = write_gvd(tmp_path, 6)
+    (tmp_path / "sizes.json").write_text(json.dumps({"a_1": [120, 110], "b_2": [120, 110]}))
+    good = paths[0].read_bytes()
+    paths[0].write_bytes(good[:300] + b"\xff" * 200 + good[500:])
+    with pytest.raises(BadFileError, match=r"proposals\.h5"):
+        import_regions(paths, tmp_path / "store", format="gvd", sizes=tmp_path / "sizes.json")
+    (tmp_path / "other.h5").write_bytes(good)
+    with h5py.File(paths[0], "w") as file:
+        file["dets_labels"] = h5py.ExternalLink(str(tmp_path / "other.h5"), "dets_labels")
+        file["nms_num"] = np.array([1, 1])
+    with pytest.raises(BadFileError, match="lie in other files"):
+        import_regions(paths, tmp_path / "store2", format="gvd", sizes=tmp_path / "sizes.json")

@@ -117,7 +117,8 @@ class Run:
         """Forget what was logged after ``step``: the resumed run will say it again."""
         self.close()
         for file in (METRICS, SAMPLES):
-            kept = [entry for entry in self.entries(file) if entry.get("step", 0) <= step]
+            logged = ((entry, entry.get("step", 0)) for entry in self.entries(file))
+            kept = [entry for entry, at in logged if isinstance(at, int | float) and at <= step]  # else it is damaged
             if (self.path / file).exists():
                 write_text(self.path / file, "".join(json.dumps(e, ensure_ascii=False) + "\n" for e in kept))
 

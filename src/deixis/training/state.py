@@ -13,7 +13,7 @@ from torch import Tensor
 
 from deixis.errors import BadFileError
 from deixis.models.files import digest, write_json
-from deixis.reading.plain import read_json_object
+from deixis.reading.plain import expect_count, expect_list, expect_number, expect_object, read_json_object
 from deixis.reading.tensors import load_tensors
 
 STATE_VERSION = 1
@@ -71,11 +71,30 @@ class RunState:
             if digest(folder / TENSORS) != facts["files"][TENSORS]:
                 raise BadFileError(f"{folder / TENSORS} is damaged: its checksum is not the one in {FACTS}")
             tensors = load_tensors(folder / TENSORS)
-            known = {item.name for item in fields(Position)}
-            position = Position(**{key: value for key, value in facts["position"].items() if key in known})
-            return cls(position, facts["schedule"], facts["optimizer"], int(facts["processes"]), tensors)
-        except (OSError, KeyError, TypeError, ValueError) as error:
+            place = f"{folder / FACTS}: "
+            groups = expect_list(facts["optimizer"], f"{place}optimizer")
+            return cls(
+                _position(expect_object(facts["position"], f"{place}position"), f"{place}position"),
+                expect_object(facts["schedule"], f"{place}schedule"),
+                [expect_object(group, f"{place}optimizer") for group in groups],
+                expect_count(facts["processes"], f"{place}processes", least=1),
+                tensors,
+            )
+        except (OSError, LookupError, TypeError, ValueError) as error:
             raise BadFileError(f"the state in {folder} is damaged: {error}") from error
+
+
+def _position(data: Mapping[str, Any], place: str) -> Position:
+    position = Position(**{item.name: data[item.name] for item in fields(Position) if item.name in data})
+    for name in ("stage", "epoch", "batch", "step", "stage_step", "stale"):
+        expect_count(getattr(position, name), f"{place}.{name}")
+    if position.best is not None:
+        expect_number(position.best, f"{place}.best")
+    if position.best_step is not None:
+        expect_count(position.best_step, f"{place}.best_step")
+    if not isinstance(position.finished, bool):
+        raise BadFileError(f"{place}.finished should be true or false, not {position.finished!r}"[:300])
+    return position
 
 
 def optimizer_tensors(optimizer: torch.optim.Optimizer) -> tuple[dict[str, Tensor], list[dict[str, Any]]]:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from deixis.errors import BadFileError, DeixisError
 from deixis.reading.files import read_text
-from deixis.reading.plain import parse_json
+from deixis.reading.plain import expect_texts, parse_json
 from deixis.text.tokens import scoring_words
 
 _IRREGULAR = {
@@ -61,6 +61,8 @@ class ObjectVocabulary:
         objects = parse_json(text, str(path))
         if not isinstance(objects, dict) or not all(isinstance(words, list) for words in objects.values()):
             raise BadFileError(f'{path}: must be like {{"person": ["man", "woman"]}}, an object of lists')
+        for name, words in objects.items():
+            expect_texts(words, f"{path}: {name}")
         return cls(objects)
 
     def mentions(self, caption: str) -> list[str]:

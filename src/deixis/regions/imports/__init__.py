@@ -51,9 +51,9 @@ def import_regions(
     fingerprint = f"import:{format}:{name or 'unnamed'}"
 
     settings = {"format": format, "name": name, "classes": len(names)}
-    return write_store(
-        output, _usable(source, fingerprint, names, beside or Beside()), source.ids, fingerprint, settings
-    ), source.notes
+    ids = [_writable(image) for image in source.ids]
+    rows = _usable(source, fingerprint, names, beside or Beside())
+    return write_store(output, rows, ids, fingerprint, settings), source.notes
 
 
 def _usable(
@@ -75,7 +75,12 @@ def _usable(
             first = first or (image, width)
             if width != first[1]:
                 regions = f"its features have {width} numbers, those of {first[0]} have {first[1]}"
-        yield image, regions
+        yield _writable(image), regions
+
+
+def _writable(image: str) -> str:
+    """Return an id with question marks for what is no text: half a character, a file's name in no known encoding."""
+    return image.encode("utf-8", "replace").decode()
 
 
 def _open(paths: list[Path], format: str, sizes: Path | None) -> Source:

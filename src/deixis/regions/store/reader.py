@@ -315,6 +315,8 @@ class RegionStore:
         if name in shard.columns:
             return shard.read(name, at)
         index, value = shard.read(f"{name}.index", at), shard.read(f"{name}.value", at)
+        if index.shape != value.shape or index.max(initial=0) >= max(1, self.width(name)):
+            raise BadFileError(f"shard {shard.name} is damaged: {name} names columns that there are not: extract again")
         dense = np.zeros((len(index), self.width(name)), dtype=value.dtype)
         np.put_along_axis(dense, index.astype(np.int64), value, 1)
         return dense
