@@ -15,6 +15,7 @@ import contextlib
 import io
 import json
 import sys
+from itertools import pairwise
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -49,7 +50,7 @@ class Walk:
             "functions": len(rooms),
             "files": len({file for file, _ in self.entered}),
             "rooms": len(set(rooms)),
-            "room changes": sum(before != after for before, after in zip(rooms, rooms[1:], strict=False)),
+            "room changes": sum(before != after for before, after in pairwise(rooms)),
         }
 
 

@@ -10,7 +10,7 @@ from importlib.metadata import PackageNotFoundError, distribution
 from typing import Any
 
 from packaging.requirements import InvalidRequirement, Requirement
-from packaging.utils import canonicalize_name
+from packaging.utils import NormalizedName, canonicalize_name
 
 from supply.licences import licence_of
 
@@ -73,9 +73,9 @@ def make_bill(names: Iterable[str], root: str = "deixis") -> dict[str, Any]:
     }
 
 
-def _needs(requires: Iterable[str], known: Iterable[str]) -> list[str]:
+def _needs(requires: Iterable[str], known: Iterable[NormalizedName]) -> list[NormalizedName]:
     """Return which known packages a package asks for, extras included: what is installed is there for a reason."""
-    found = set()
+    found: set[NormalizedName] = set()
     for line in requires:
         try:
             found.add(canonicalize_name(Requirement(line).name))

@@ -21,8 +21,17 @@ CAPTION_SEEDS = (1, 2, 3)
 FIVE = (1, 2, 3, 4, 5)
 """Of the cycle, the combination and what they are compared with: their differences are small beside the seeds'."""
 
-FIVE_SEEDS = ("continued", "cyclical", "consistency", "distilled-lite", "distributed", "combined", "one-branch")
-FIVE_SEEDS += ("one-branch-cider", "combined-matching")
+FIVE_SEEDS: tuple[str, ...] = (
+    "continued",
+    "cyclical",
+    "consistency",
+    "distilled-lite",
+    "distributed",
+    "combined",
+    "one-branch",
+    "one-branch-cider",
+    "combined-matching",
+)
 
 F1_CIDER = ("F1_all", "F1_loc", "CIDEr")
 CYCLICAL_TEST, CYCLICAL_VAL = (4.08, 11.83, 59.6), (4.18, 11.9, 62.1)  # Cyclical's baseline, tables 1 and 4

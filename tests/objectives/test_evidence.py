@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 import torch
 
+from deixis.errors import DeixisError
 from deixis.objectives.base import Context
 from deixis.objectives.evidence import Evidence, EvidenceOptions, contrast, words_of_images
 from tests.grounding.conftest import batch_of
