@@ -59,7 +59,7 @@ def roi_align(maps: Tensor, boxes: Tensor, image_of: Tensor, scale: float, bins:
 
 def _weighted_sums(index: Tensor, pixels: Tensor, weights: Tensor) -> Tensor:
     """Sum pixels (P, C) at ``index`` (M, reads) with their weights, (M, C)."""
-    if torch.jit.is_tracing():  # ONNX has no bags
+    if torch.onnx.is_in_onnx_export():  # ONNX has no bags
         return (weights.unsqueeze(1) @ pixels[index]).squeeze(1)
     return F.embedding_bag(index, pixels, mode="sum", per_sample_weights=weights)
 

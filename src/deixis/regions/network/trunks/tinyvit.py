@@ -108,7 +108,7 @@ class WindowBlock(nn.Module):
         (down, rows), (across, columns) = even(high, self.window), even(wide, self.window)
         cells = x.permute(0, 2, 3, 1)  # (B, H, W, width)
         missing = down * rows - high, across * columns - wide
-        if torch.jit.is_tracing() or any(missing):  # a traced network pads by nothing where nothing is missing
+        if torch.onnx.is_in_onnx_export() or any(missing):  # a traced network pads by nothing where nothing is missing
             cells = F.pad(cells, (0, 0, 0, missing[1], 0, missing[0]))
         cells = cells.reshape(batch, down, rows, across, columns, width).transpose(2, 3)
         out = self.attention(cells.reshape(-1, rows * columns, width), rows, columns)
