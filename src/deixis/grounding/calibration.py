@@ -20,8 +20,9 @@ from torch import Tensor
 from deixis.atomic import write_text
 from deixis.errors import BadFileError, DeixisError
 from deixis.geometry import iou_aligned
-from deixis.grounding.logistic import Flags, Numbers
+from deixis.grounding.logistic import Flags as Flags
 from deixis.grounding.logistic import Logistic as Logistic
+from deixis.grounding.logistic import Numbers as Numbers
 from deixis.reading.plain import read_json_object
 
 FILE = "calibration.json"
