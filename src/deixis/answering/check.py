@@ -6,13 +6,19 @@ its doubt is worth showing.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from deixis.grounding.presence import Presence, match_words
-from deixis.interfaces import Grounder
+from deixis.answering.reground import Points, Seen
+from deixis.grounding.logistic import Presence
 from deixis.text.rules.chunker import chunk
 from deixis.text.vocabulary import Vocabulary
-from deixis.types import GroundedCaption, GroundedPhrase, Regions
+from deixis.types import GroundedCaption, GroundedPhrase
+
+if TYPE_CHECKING:
+    from deixis.interfaces import Grounder
+    from deixis.types import Regions
 
 HALF = 0.5
 """Below it a word is doubted, where no threshold was fitted."""
@@ -32,10 +38,21 @@ def check(
     not there, the word is doubted. Words it does not know stay as they are.
     """
     if presence is None:
-        return _by_phrase(caption, regions, grounder, vocabulary)
-    asked = [at for at, word in enumerate(caption.words) if word.groundable]
-    scores = match_words(grounder, vocabulary, regions, [caption.words[at].text.lower() for at in asked])
+        return check_phrases(caption, regions, grounder, vocabulary)
+    from deixis.grounding.presence import match_words  # it needs torch, and what stands below does not
+
+    return doubted(caption, match_words(grounder, vocabulary, regions, things_named(caption)), presence)
+
+
+def things_named(caption: GroundedCaption) -> list[str]:
+    """Return the words of a caption that name things, in lower case."""
+    return [word.text.lower() for word in caption.words if word.groundable]
+
+
+def doubted(caption: GroundedCaption, scores: Sequence[float | None], presence: Presence) -> GroundedCaption:
+    """Give the things of a caption their probability; ``scores`` are the matching scores of :func:`things_named`."""
     words = list(caption.words)
+    asked = [at for at, word in enumerate(words) if word.groundable]
     for at, score in zip(asked, scores, strict=True):
         if score is not None:
             sure = presence(score)
@@ -43,9 +60,10 @@ def check(
     return replace(caption, words=tuple(words))
 
 
-def _by_phrase(
-    caption: GroundedCaption, regions: Regions, grounder: Grounder, vocabulary: Vocabulary
+def check_phrases(
+    caption: GroundedCaption, regions: Seen, grounder: Points[Seen], vocabulary: Vocabulary
 ) -> GroundedCaption:
+    """Ask about each word's noun phrase, where no curve of presence was fitted."""
     answers = list(grounder.ground(regions, chunk(caption.text, vocabulary)).phrases)
     words = []
     for word in caption.words:

@@ -4,15 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Protocol, TypeVar
 
 from deixis.answering.apart import point_apart, words_without_thing
-from deixis.interfaces import Grounder
 from deixis.text.rules.chunker import chunk
 from deixis.text.vocabulary import Vocabulary
-from deixis.types import GroundedCaption, GroundedPhrase, GroundedWord, Regions
+from deixis.types import GroundedCaption, GroundedPhrase, GroundedPhrases, GroundedWord, Sentence
+
+Seen = TypeVar("Seen", contravariant=True)
+"""What a grounder looks at: :class:`deixis.types.Regions`, or arrays where there is no torch (``deixis.portable``)."""
 
 
-def reground(caption: GroundedCaption, regions: Regions, grounder: Grounder, vocabulary: Vocabulary) -> GroundedCaption:
+class Points(Protocol[Seen]):
+    """As much of a :class:`deixis.interfaces.Grounder` as pointing needs."""
+
+    def ground(self, regions: Seen, sentence: Sentence) -> GroundedPhrases:
+        """Find the boxes of a sentence's phrases."""
+        ...
+
+
+def reground(
+    caption: GroundedCaption, regions: Seen, grounder: Points[Seen], vocabulary: Vocabulary
+) -> GroundedCaption:
     """Replace the boxes of a caption's words by those that a separate grounder finds for its noun phrases.
 
     The phrases are read together (:mod:`deixis.answering.apart`): each thing gets a box of its own where there is one,

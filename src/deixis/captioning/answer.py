@@ -7,7 +7,6 @@ looks, and priors that need no training, is chosen by :class:`Pointing`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -17,7 +16,7 @@ from torch import Tensor
 from deixis.captioning.search.strategy import Generated
 from deixis.data.batch import RegionBatch
 from deixis.geometry import iou, union_box
-from deixis.text.tokens import detokenise
+from deixis.text.tokens import sentence_text as sentence_text
 from deixis.text.vocabulary import Vocabulary
 from deixis.types import Box, GroundedCaption, GroundedWord, box_of
 
@@ -125,12 +124,3 @@ def priors(regions: RegionBatch, pointing: Pointing) -> Tensor:
     if pointing.regionness and regions.regionness is not None:
         prior = prior * regions.regionness.float().clamp(min=1e-6) ** pointing.regionness
     return prior
-
-
-def sentence_text(words: Sequence[str]) -> tuple[str, list[tuple[int, int]]]:
-    """Join words into a sentence with a capital letter and a full stop; return it with the span of each word."""
-    text, spans = detokenise(words)
-    if not text:
-        return "", []
-    first = text[0].upper()
-    return (first if len(first) == 1 else text[0]) + text[1:] + ".", spans

@@ -145,6 +145,15 @@ def detokenise(words: Iterable[str]) -> tuple[str, list[tuple[int, int]]]:
     return text, spans
 
 
+def sentence_text(words: Sequence[str]) -> tuple[str, list[tuple[int, int]]]:
+    """Join words into a sentence with a capital letter and a full stop; return it with the span of each word."""
+    text, spans = detokenise(words)
+    if not text:
+        return "", []
+    first = text[0].upper()
+    return (first if len(first) == 1 else text[0]) + text[1:] + ".", spans
+
+
 def tokens_in(tokens: Sequence[Token], start: int, end: int) -> tuple[int, int]:
     """Return the tokens (first, last exclusive) that lie in, or reach into, the characters from start to end."""
     inside = [at for at, token in enumerate(tokens) if token.start < end and token.end > start]

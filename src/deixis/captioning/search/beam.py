@@ -68,8 +68,10 @@ def next_beams(decoder: Decoder, memory: Memory, beams: Beams, rules: Rules) -> 
     log_probs = rules(log_probs, beams.said)
     branch_words = log_probs.argmax(-1)  # (K, R)
     mean = torch.unflatten(mean_log_probs(log_probs), 0, (images, width))  # (B, W, V)
-    pad = torch.arange(mean.shape[-1], device=mean.device) == PAD  # a finished caption goes on as it is
-    mean = torch.where(beams.done.unsqueeze(-1), torch.where(pad, 0.0, -torch.inf), mean)
+    padding = torch.zeros_like(mean[0, 0]).masked_fill(
+        torch.arange(mean.shape[-1], device=mean.device) != PAD, -torch.inf
+    )
+    mean = torch.where(beams.done.unsqueeze(-1), padding, mean)  # a finished caption goes on as it is
     beam, word = _choose(beams.score, mean, beams.length, beams.done, rules.strategy)
     first_row = torch.arange(images, device=mean.device).unsqueeze(1) * width  # (B, 1)
     rows, last = (first_row + beam).flatten(), word.flatten()

@@ -60,7 +60,7 @@ class Rules:
         """Which words (R, t) are not to be said again: those to be said once, with nothing joined since."""
         once = torch.isin(said, torch.tensor(self.strategy.once, device=said.device))
         joins = torch.isin(said, torch.tensor(self.strategy.joining, dtype=torch.long, device=said.device))
-        joined_since = joins.flip(1).cumsum(1).flip(1) > 0  # a joining word here or later
+        joined_since = joins.flip(1).long().cumsum(1).flip(1) > 0  # a joining word here or later
         return once & ~joined_since
 
     def trimmed(self, words: Tensor) -> Tensor:
@@ -69,7 +69,7 @@ class Rules:
         if not self.strategy.bad_endings or words.shape[1] <= limit:
             return words
         bad = torch.isin(words[:, :limit], torch.tensor(self.strategy.bad_endings, device=words.device))
-        run = bad.flip(1).to(torch.long).cumprod(1).sum(1)  # bad words at the limit, (R,)
+        run = ((~bad).flip(1).long().cumsum(1) == 0).sum(1)  # bad words at the limit, (R,)
         end = torch.where(words[:, limit] == END, limit - run, limit).unsqueeze(1)  # (R, 1)
         at = torch.arange(words.shape[1], device=words.device)
         return words.masked_fill(at > end, PAD).masked_fill((at == end) & (words != PAD), END)

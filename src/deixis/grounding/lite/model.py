@@ -148,7 +148,7 @@ class LiteGrounder(WordGrounder):
         words = self.lemma[batch.words[caption]]  # (P, T)
         place = torch.arange(words.shape[1], device=words.device)
         inside = (place >= phrases.first.unsqueeze(1)) & (place < phrases.last.unsqueeze(1))
-        inside &= (place != phrases.head.unsqueeze(1)) & ~self.silent[words]
+        inside = inside & (place != phrases.head.unsqueeze(1)) & ~self.silent[words]
         modifiers = torch.where(inside, words, PAD)
         head = batch.words[caption, phrases.head]
         return self.lemma[head], modifiers, self.plural[head]
@@ -238,7 +238,7 @@ class LiteGrounder(WordGrounder):
     def match(self, batch: Batch) -> Tensor:
         """Return the mean presence of a caption's nouns and adjectives in its image, (C,)."""
         chosen = content(batch)
-        chosen = torch.where(chosen.any(1, keepdim=True), chosen, real_words(batch))
+        chosen = chosen | (real_words(batch) & ~chosen.any(1, keepdim=True))
         caption, place = chosen.nonzero(as_tuple=True)
         scores = self.own_presence(self.lemma[batch.words[caption, place]], batch.regions, batch.image_of[caption])
         total = scores.new_zeros(len(batch)).index_add(0, caption, scores)

@@ -22,7 +22,8 @@ def voted_boxes(logits: Tensor, boxes: Tensor, overlap: float = 0.5, temperature
         temperature: Above 1 the votes are more equal than the scores.
     """
     votes = torch.softmax(logits.float() / temperature, -1)  # (P, N)
-    own = torch.eye(boxes.shape[1], dtype=torch.bool, device=boxes.device)
+    place = torch.arange(boxes.shape[1], device=boxes.device)
+    own = place.unsqueeze(1) == place  # (N, N)
     near = (iou(boxes, boxes) >= overlap) | own  # (P, N, N)
     weights = near * votes.clamp(min=1e-12).unsqueeze(-2)
     return (weights / weights.sum(-1, keepdim=True)) @ boxes.float()
