@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import torch
 from torch import Tensor
+from torch.onnx import utils
 
 from deixis.geometry import nms
 
@@ -47,7 +48,7 @@ def _sorted_places(g: Any, values: Any, *how: Any) -> Any:
     """``argsort``, also the stable one, which torch's exporter does not know: equal values keep their order in ONNX."""
     from torch.onnx import symbolic_helper
 
-    dim, descending = (symbolic_helper._get_const(value, "i", "order") for value in how[-2:])
+    dim, descending = (symbolic_helper._get_const(value, "i", "order") for value in how[-2:])  # type: ignore[no-untyped-call]
     length = g.op("Gather", g.op("Shape", values), g.op("Constant", value_t=torch.tensor([dim])), axis_i=0)
     _, places = g.op("TopK", values, length, axis_i=dim, largest_i=int(descending), outputs=2)
     return places
@@ -61,16 +62,30 @@ def _is_in(g: Any, elements: Any, among: Any, *_: Any) -> Any:
     return g.op("Cast", count, to_i=BOOL)
 
 
-_LACKING = {"aten::argsort": _sorted_places, "aten::isin": _is_in}
+def _add_at(g: Any, into: Any, dim: Any, index: Any, added: Any, *_: Any) -> Any:
+    """``index_add`` of numbers (M,): torch's exporter would let the last of those that meet win."""
+    from torch.onnx import symbolic_helper
+
+    axis = int(symbolic_helper._get_const(dim, "i", "dim"))  # type: ignore[no-untyped-call]
+    if symbolic_helper._get_tensor_rank(index) != symbolic_helper._get_tensor_rank(added):
+        raise ValueError("only single numbers are added at places")
+    return g.op("ScatterElements", into, index, added, axis_i=axis, reduction_s="add")
+
+
+_LACKING: dict[str, Callable[..., Any]] = {
+    "aten::argsort": _sorted_places,
+    "aten::isin": _is_in,
+    "aten::index_add": _add_at,
+}
 
 
 @contextmanager
 def known_operators() -> Iterator[None]:
     """Teach torch's exporter what it lacks, and let it forget that afterwards."""
     for name, translate in _LACKING.items():
-        torch.onnx.register_custom_op_symbolic(name, translate, OPSET)
+        utils.register_custom_op_symbolic(name, translate, OPSET)
     try:
         yield
     finally:
         for name in _LACKING:
-            torch.onnx.unregister_custom_op_symbolic(name, OPSET)
+            utils.unregister_custom_op_symbolic(name, OPSET)

@@ -241,7 +241,7 @@ class LiteGrounder(WordGrounder):
         chosen = chosen | (real_words(batch) & ~chosen.any(1, keepdim=True))
         caption, place = chosen.nonzero(as_tuple=True)
         scores = self.own_presence(self.lemma[batch.words[caption, place]], batch.regions, batch.image_of[caption])
-        total = scores.new_zeros(len(batch)).index_add(0, caption, scores)
+        total = torch.zeros_like(chosen[:, 0], dtype=scores.dtype).index_add(0, caption, scores)
         return total / chosen.sum(1).clamp(min=1)
 
     def phrase_presence(self, batch: Batch) -> Tensor:
