@@ -91,8 +91,8 @@ def caption(
         )
         for batch in _shown(made, len(waiting), failed):
             if lines is not None and known is not None:
-                lines.add(batch)
                 known.add(answer.image for answer in batch)
+                lines.add(batch)
             answers |= {answer.image: answer for answer in batch}
             for answer in batch:
                 if as_json:
