@@ -76,7 +76,7 @@ def test_the_files_of_commands_are_the_same_bytes_on_every_engine(
 
 
 def files_of(folder: Path) -> dict[str, bytes]:
-    """The files below a folder, without parses, which say when they were packed; of scores all but how long they took."""
+    """The files below a folder but parses, which say when they were packed; of scores all but how long they took."""
     files = [path for path in folder.rglob("*") if path.is_file() and path.suffix not in (".md", ".html", ".gz")]
     found = {str(path.relative_to(folder)): path.read_bytes() for path in files}
     sections = json.loads(found["scores/scores.json"])["sections"]
