@@ -48,14 +48,14 @@ class Found:
 
 def at_every_point(name: str, subject: Subject, room: Path, limit: int | None) -> Found:
     """Kill a command before each of its file operations in turn, and let it go on."""
-    whole = fresh(room / "whole")
+    whole = fresh(room / "whole", subject)
     code, points = run(subject.arguments(whole), whole)
     if code:
         raise SystemExit(f"{name} fails undisturbed: {(room / 'last.log').read_text()[-2000:]}")
     expected, found = subject.result(whole), Found(name, points)
     chosen = range(points) if limit is None or limit >= points else [at * points // limit for at in range(limit)]
     for point in chosen:
-        folder = fresh(room / "cut")
+        folder = fresh(room / "cut", subject)
         code, _ = run(subject.arguments(folder), folder, fatal=point)
         found.kills += code == -signal.SIGKILL
         _go_on(f"point {point}", subject, folder, expected, found)
@@ -65,7 +65,7 @@ def at_every_point(name: str, subject: Subject, room: Path, limit: int | None) -
 def at_random(name: str, subject: Subject, room: Path, kills: int, seed: int) -> Found:
     """Kill a command at random moments, every fourth resume too, and let it go on."""
     draw = random.Random(f"{name} {seed}")
-    whole = fresh(room / "whole")
+    whole = fresh(room / "whole", subject)
     began = time.monotonic()
     code, points = run(subject.arguments(whole), whole)
     took = time.monotonic() - began
@@ -73,7 +73,7 @@ def at_random(name: str, subject: Subject, room: Path, kills: int, seed: int) ->
         raise SystemExit(f"{name} fails undisturbed: {(room / 'last.log').read_text()[-2000:]}")
     expected, found = subject.result(whole), Found(name, points)
     for number in range(kills):
-        folder = fresh(room / "cut")
+        folder = fresh(room / "cut", subject)
         for _ in range(2 if number % 4 == 3 else 1):
             sent = draw.choice((signal.SIGKILL, signal.SIGTERM))
             code = kill_after(start(subject.arguments(folder), folder), draw.uniform(0.05, took), sent)

@@ -11,6 +11,9 @@ from pathlib import Path
 from PIL import Image
 
 from deixis.cli.main import main
+from deixis.data.open import open_dataset
+from deixis.data.scenes import make_scenes
+from deixis.types import ImageFile
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "photos"
 PHOTOS = 12
@@ -30,6 +33,16 @@ validation: {{samples: 1}}
 save_every: 1
 log_every: 1
 """
+EXTRACTOR = """
+data: [{{path: {scenes}, splits: [train], things: annotated}}]
+teachers: {folder}
+weights: {folder}
+boxes: {folder}/regions.jsonl
+words: 12
+processes: 1
+shape: {{trunk: efficientnet-lite0, pyramid: 16, depth: 1, describe: 16, hidden: 32, feature: 24}}
+schedule: {{steps: 4, draws: {{regions: 1, captions: 1}}, warm_up: 1, frozen_steps: 1, teach_every: 0, save_every: 2}}
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +53,12 @@ class Subject:
     """Given the folder it writes into; called again after a kill it must go on."""
     result: Callable[[Path], Mapping[str, object]]
     """What must not depend on kills."""
+    begin: Callable[[Path], object] = lambda folder: None
+    """Puts what it starts from into the folder."""
 
 
 def make_data(folder: Path) -> None:
-    """Twelve photos with captions, cut out of the three examples; their regions; a recipe."""
+    """Twelve photos with captions, cut out of the three examples; their regions and index; drawn scenes; recipes."""
     photos = folder / "photos"
     photos.mkdir(parents=True)
     lines = []
@@ -56,6 +71,21 @@ def make_data(folder: Path) -> None:
     (photos / "metadata.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     main_quietly(["regions", "extract", str(photos), "-o", str(folder / "store"), "--processes", "0", "--json"])
     (folder / "recipe.yaml").write_text(RECIPE.format(photos=photos, store=folder / "store"))
+    main_quietly(["search", str(photos), "--index", str(folder / "index"), "--json"])
+    _make_scenes(folder)
+
+
+def _make_scenes(folder: Path) -> None:
+    """Scenes whose things and regions are known, so that an extractor learns without any teacher."""
+    make_scenes(folder / "scenes", {"train": PHOTOS})
+    dataset = open_dataset(folder / "scenes")
+    with (folder / "regions.jsonl").open("w") as lines:
+        for example in dataset.examples("train"):
+            assert isinstance(example.source, ImageFile)
+            boxes = [[*box, 0.9] for caption in example.captions for phrase in caption.phrases for box in phrase.boxes]
+            row = {"data": dataset.name, "id": example.source.path.name, "size": example.size, "boxes": boxes}
+            lines.write(json.dumps(row) + "\n")
+    (folder / "extractor.yaml").write_text(EXTRACTOR.format(scenes=folder / "scenes", folder=folder))
 
 
 def main_quietly(arguments: list[str]) -> None:
@@ -96,7 +126,11 @@ def subjects(data: Path) -> dict[str, Subject]:
             files,
         ),
         "text": Subject(
-            lambda folder: ["text", "prepare", photos, "-o", str(folder / "text"), "--processes", "1", "--json"], files
+            lambda folder: [
+                "text", "prepare", photos, "-o", str(folder / "text"), "--processes", "1", "--threshold", "1",
+                "--class-threshold", "1", "--relations-more-than", "0", "--json",
+            ],
+            files,
         ),
         "train": Subject(
             lambda folder: [
@@ -107,6 +141,19 @@ def subjects(data: Path) -> dict[str, Subject]:
         ),
         "caption": Subject(lambda folder: ["caption", photos, "-o", str(folder / "out.jsonl"), "--beam", "1"], files),
         "label": Subject(lambda folder: ["label", photos, "-o", str(folder / "labels.json"), "--json"], files),
+        "regions-train": Subject(
+            lambda folder: [
+                "regions", "train", str(data / "extractor.yaml"), "-o", str(folder / "run"),
+                "--cache", str(folder / "cache"), "--json",
+            ],
+            files,
+        ),
+        "search": Subject(lambda folder: ["search", photos, "--index", str(folder / "index"), "--json"], files),
+        "search-rebuild": Subject(
+            lambda folder: ["search", photos, "--index", str(folder / "index"), "--rebuild", "--json"],
+            files,
+            lambda folder: shutil.copytree(data / "index", folder / "index"),
+        ),
     }  # fmt: skip
 
 
@@ -116,8 +163,9 @@ def left_over(folder: Path) -> list[str]:
     return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.name.endswith(endings))
 
 
-def fresh(folder: Path) -> Path:
-    """An empty folder for the next victim."""
+def fresh(folder: Path, subject: Subject) -> Path:
+    """A folder for the next victim, with what it starts from."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
+    subject.begin(folder)
     return folder

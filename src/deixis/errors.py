@@ -6,9 +6,13 @@ a bug and shows its traceback. A message names the offending value and the way o
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 
 class DeixisError(Exception):
     """Something the user handed us cannot be used; the message says what and how to mend it."""
+
+    exit_code: ClassVar[int] = 2
 
 
 class BadFileError(DeixisError):
@@ -21,6 +25,13 @@ class BadRecipeError(DeixisError):
 
 class TooFewError(DeixisError):
     """There are too few photos or words to fit or measure something; what does not need it can go on."""
+
+
+class LostProcessError(DeixisError):
+    """Another process of the same run has ended; what that one said is the cause, this only follows from it."""
+
+    exit_code = 3
+    """Seen by the launcher; ours leaves with 2."""
 
 
 class MissingExtraError(DeixisError):

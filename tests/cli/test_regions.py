@@ -42,6 +42,15 @@ def run(*arguments: object) -> str:
     return result.stdout
 
 
+def test_a_dataset_is_found_by_the_name_recipes_use(
+    dataset: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DEIXIS_DATA", str(dataset.parent))
+    call = ("extract", dataset.name, "-o", tmp_path / "store", "--extractor", "selective-search", "--processes", 0)
+    made = json.loads(run(*call, "--limit", 1, "--json"))
+    assert made["images"] == 1, "two are there"
+
+
 def test_extract_info_and_recall(dataset: Path, tmp_path: Path) -> None:
     store = tmp_path / "store"
     call = ("extract", dataset, "-o", store, "--extractor", "selective-search", "--split", "val", "--processes", 0)

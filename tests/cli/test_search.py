@@ -59,7 +59,7 @@ def test_a_broken_photo_is_told_and_the_others_are_found(small_bundle: Path, alb
         (["photos", "flibbertigibbet"], "knows no word of 'flibbertigibbet'"),
         (["photos", "--html", "x.html"], "nothing to look for"),
         (["photos", "a cat", "--index", "photos/coffee.jpg"], "is a file: --index takes a folder"),
-        (["photos", "a cat", "--index", "photos", "--rebuild"], "it is not deleted"),
+        (["photos", "a cat", "--index", "photos", "--rebuild"], "nothing is written or deleted there"),
     ],
 )
 def test_errors_are_one_line(

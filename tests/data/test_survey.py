@@ -92,7 +92,10 @@ def test_errors_are_one_line(entities: Path, anet: Path, tmp_path: Path, capsys:
     for arguments, words in [
         (["info", str(tmp_path / "nowhere")], "there is no file or folder"),
         (["info", str(tmp_path)], "looks like none of the dataset formats"),
-        (["info", str(entities), "--format", "flickr"], "unknown dataset format 'flickr'"),
+        (
+            ["info", str(entities), "--format", "flickr"],
+            "unknown dataset format 'flickr'; there are flickr30k-entities",
+        ),
         (["show", str(entities), "99", "-o", str(tmp_path / "x.png")], "there is no example '99'"),
         (["show", str(entities), "7"], "where should the drawing go"),
         (["show", str(entities), "7", "-o", str(tmp_path / "x.gif")], ".png or .html"),

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+
 import pytest
 
 from deixis.errors import DeixisError
-from deixis.training.launch import is_launched, launch, naming_the_lost, require_processes
+from deixis.training.launch import _Group, is_launched, launch, naming_the_lost, require_processes
 
 
 @pytest.mark.parametrize(
@@ -50,3 +53,20 @@ def test_a_lost_process_is_named() -> None:
         raise RuntimeError("[pair.cc:544] Connection closed by peer [127.0.0.1]:22861")
     with pytest.raises(RuntimeError, match="out of cheese"), naming_the_lost():
         raise RuntimeError("out of cheese")
+
+
+def test_the_cause_is_told_and_not_what_follows_from_it(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    said = "import os, sys; mine = os.environ['RANK']; print('told by', mine, file=sys.stderr); sys.exit({}[mine])"
+    for codes, rank, told in [
+        ({"0": 3, "1": 2}, 1, "told by 0\ntold by 1\n"),  # the first lost the second, which knows why
+        ({"0": 2, "1": 2}, 0, "told by 0\n"),
+        ({"0": 1, "1": 2}, 0, "told by 0\n"),
+        ({"0": 3, "1": 0}, 0, "told by 0\n"),
+    ]:
+        with _Group(str(tmp_path)) as group:
+            group.start([sys.executable, "-c", said.format(codes)], 2)
+            for member in group.members:
+                member.wait()
+            assert group.wait() == rank
+            assert group.explain(rank) == (1 if codes["0"] == 1 else 2)
+        assert capfd.readouterr().err == told

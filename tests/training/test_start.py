@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 
-from deixis.errors import BadFileError, BadRecipeError, DeixisError
+from deixis.errors import BadRecipeError, DeixisError
 from deixis.models.names import load
 from deixis.training.loop import StoppedError, Trainer
 from deixis.training.recipe import Recipe
@@ -76,7 +76,7 @@ def test_what_does_not_fit_is_named(first: Path, small_recipe: Small, tmp_path: 
     def attempt(name: str, *overrides: str) -> None:
         train(small_recipe(*overrides), tmp_path / name, threads=1, tensorboard=False)
 
-    with pytest.raises(BadFileError, match="found no model"):
+    with pytest.raises(BadRecipeError, match="start_from is 'nowhere': found no model 'nowhere'"):
         attempt("nowhere", "start_from=nowhere")
     assert not (tmp_path / "nowhere").exists()
     with pytest.raises(DeixisError, match="do not fit"):

@@ -40,9 +40,10 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 def info(path: DataPath, format: Format = None, as_json: Json = False) -> None:
     """Count images, captions, phrases and boxes of every split, and list what is wrong."""
     from deixis.data import open_dataset
+    from deixis.data.locations import find
     from deixis.data.survey import survey
 
-    dataset = open_dataset(path, format)
+    dataset = open_dataset(find(str(path), "data"), format)
     total = len(dataset)
     with _progress() as progress:
         task = progress.add_task("Reading", total=total)
@@ -66,14 +67,15 @@ def show(
 ) -> None:
     """Draw one example with its phrases and boxes in matching colours; without an id, list what there is."""
     from deixis.data import open_dataset
+    from deixis.data.locations import find
     from deixis.export.draw import drawing_of_example
 
     if id is None:
-        _print_ids(open_dataset(path, format), as_json)
+        _print_ids(open_dataset(find(str(path), "data"), format), as_json)
         return
     if output is None and not as_json:
         raise DeixisError("where should the drawing go? Add -o FILE.png or -o FILE.html (or --json to print)")
-    dataset = open_dataset(path, format)
+    dataset = open_dataset(find(str(path), "data"), format)
     example = dataset[id]
     if output is not None:
         drawing_of_example(example, _pictures(example)).save(output)
@@ -111,6 +113,7 @@ def clips(
     """Make short clips from photos with boxes by a moving camera, in ActivityNet-Entities' form."""
     from deixis.data import open_dataset
     from deixis.data.clips import ClipSettings, make_clips
+    from deixis.data.locations import find
     from deixis.text.classes import ObjectClasses
 
     if len(count) not in (1, len(split)):
@@ -122,7 +125,7 @@ def clips(
         seconds, rate, width, seed=seed, threshold=threshold, captions=captions, boxes=cast("BoxRule", boxes)
     )
     known = ObjectClasses.from_list(classes) if classes is not None else None
-    dataset = open_dataset(path, format)
+    dataset = open_dataset(find(str(path), "data"), format)
     with _progress() as progress:
         task = progress.add_task("Filming", total=sum(counts.values()))
         report = make_clips(

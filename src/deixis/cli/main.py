@@ -156,7 +156,7 @@ def _leave(message: str, debug: bool, error: BaseException) -> None:
     if debug:
         raise error
     print(f"deixis: {message}", file=sys.stderr)
-    sys.exit(2)
+    sys.exit(error.exit_code if isinstance(error, DeixisError) else 2)
 
 
 if __name__ == "__main__":

@@ -28,13 +28,14 @@ StorePath = Annotated[Path, typer.Argument(help="Folder of a region store.")]
 
 @app.command()
 def extract(
-    data: Annotated[Path, typer.Argument(help="A dataset, or a folder of photos.")],
+    data: Annotated[str, typer.Argument(help="A dataset, or a folder of photos.")],
     output: Annotated[Path, typer.Option("-o", "--output", help="Folder of the store.")],
     extractor: Annotated[
         str, typer.Option(help="lite, selective-search, torchvision:NAME, hf:NAME, or package.module:Class.")
     ] = "lite",
     format: Annotated[str | None, typer.Option("--format", help="The dataset's format, if not recognised.")] = None,
     split: Annotated[str | None, typer.Option(help="Only this split; all of them if not given.")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Only the first so many photos.")] = None,
     max_regions: Annotated[int, typer.Option(help="Regions per photo or frame, beside the whole image.")] = 100,
     suppress: Annotated[
         float | None, typer.Option(help="Overlap from which on the lesser of two proposals of lite goes, such as 0.8.")
@@ -54,19 +55,21 @@ def extract(
     reported and counted, and the others go on.
     """
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # workers are processes: threads would only get in their way
+    from deixis.data.locations import find
     from deixis.regions.extraction.extract import extract as run
     from deixis.regions.extraction.tasks import Settings
     from deixis.regions.registry import with_overlap
 
     if engine not in ("local", "ray"):
         raise DeixisError(f"unknown --engine {engine!r}; there are local and ray")
-    ids, find = _images(data, split, format)
+    ids, source = _images(find(data, "data"), split, format)
+    ids = ids[:limit]
     extractor = with_overlap(extractor, suppress)
     settings = Settings(extractor=extractor, max_regions=max_regions, dense=dense, feature_map=feature_map)
     with _ProgressBar(quiet=json_output) as bar:
         store = run(
             ids,
-            find,
+            source,
             output,
             settings,
             engine="ray" if engine == "ray" else "local",
@@ -186,13 +189,14 @@ def recall(
     are given and never mixed: any-box (any box of the phrase, +1 areas) and merged-box (the union of its boxes).
     """
     from deixis.data import open_dataset
+    from deixis.data.locations import find
     from deixis.regions.recall import draw_curve, measure_recall, recall_table
     from deixis.regions.store.reader import RegionStore
 
     if output is not None and output.suffix not in (".svg", ".png", ".html"):
         raise DeixisError(f"the curve is drawn as .svg, .png or .html, not {output.suffix or output.name!r}")
-    opened = RegionStore.open(store)
-    dataset = open_dataset(data)
+    opened = RegionStore.open(find(str(store), "stores"))
+    dataset = open_dataset(find(str(data), "data"))
     result = measure_recall(opened, dataset.examples(split), name=f"{dataset.name} {dataset.find_split(split)}")
     if output is not None:
         draw_curve(result, output)

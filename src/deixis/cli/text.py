@@ -208,6 +208,7 @@ def judge(
     from deixis.data import open_dataset
     from deixis.data.batch import WordKind
     from deixis.data.collate import CaptionEncoder
+    from deixis.data.locations import find
     from deixis.text.judge_negatives import judge as judge_negatives
     from deixis.text.negative_table import CorpusCaption
     from deixis.text.negatives import NegativeOptions, load_language_model
@@ -222,7 +223,7 @@ def judge(
         raise DeixisError(f"{model} does not say which words are nouns: give --vocabulary")
     encode = CaptionEncoder(known, length=60)
     captions = []
-    for example in islice(open_dataset(data).examples(split), photos):
+    for example in islice(open_dataset(find(str(data), "data")).examples(split), photos):
         for number, sentence in enumerate(example.captions):
             encoded = encode(chunk(sentence, known))
             nouns = tuple(at for at, tag in enumerate(encoded.tags) if tag == WordKind.NOUN)
@@ -260,8 +261,9 @@ def _captions(path: Path, split: str | None) -> tuple[list[Sentence], str | None
             raise DeixisError(f"{path} is a plain text and has no split {split!r}")
         return list(_lines(path)), None
     from deixis.data import open_dataset
+    from deixis.data.locations import find
 
-    dataset = open_dataset(path)
+    dataset = open_dataset(find(str(path), "data"))
     if split is None and "train" in dataset.splits:
         split = "train"
     captions = [caption for example in dataset.examples(split) for caption in example.captions]

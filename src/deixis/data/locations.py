@@ -21,5 +21,7 @@ def find(name: str, what: Literal["data", "stores", "runs"]) -> Path:
     for place in places:
         if place.exists():
             return place
+    if given.is_absolute():
+        raise BadFileError(f"there is no file or folder {given}")
     hint = " (set DEIXIS_DATA to the folder that holds your datasets)" if what == "data" else ""
     raise BadFileError(f"found no {name!r}; looked for {', '.join(map(str, places))}{hint}")

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from deixis.data.dataset import Dataset
 from deixis.data.photo_folder import photos_below
-from deixis.errors import BadFileError
-from deixis.registry import REGISTRY, find_class
+from deixis.errors import BadFileError, DeixisError
+from deixis.registry import REGISTRY, find_class, is_outside
 
 
 def readers() -> tuple[type[Dataset], ...]:
@@ -24,6 +24,8 @@ def open_dataset(path: str | Path, format: str | None = None) -> Dataset:
     """
     path = Path(path)
     if format is not None:
+        if format not in REGISTRY["reader"] and not is_outside(format):
+            raise DeixisError(f"unknown dataset format {format!r}; there are {_names()}, or package.module:Class")
         chosen: type[Dataset] = find_class("reader", format, "the dataset's format")
         _must_exist(path)
         return chosen(path)

@@ -19,6 +19,7 @@ from deixis.data.collate import (
     fields_to_read,
     sizes_of,
 )
+from deixis.data.dataset import Dataset
 from deixis.data.locations import find
 from deixis.data.no_regions import NAME as NO_STORE
 from deixis.data.no_regions import NoRegions
@@ -136,6 +137,15 @@ def _has_boxes(examples: Sequence[Example]) -> bool:
     return any(phrase.boxes for example in examples for caption in example.captions for phrase in caption.phrases)
 
 
+def dataset_of(source: Source, key: str = "data.dataset") -> Dataset:
+    """Open a source's dataset; ``key`` is where a recipe names it, for messages."""
+    try:
+        place = find(source.dataset, "data")
+    except BadFileError as error:
+        raise BadFileError(f"{error}; name yours: {key}=YOUR_FOLDER") from error
+    return open_dataset(place, source.reader)
+
+
 def read_source(
     source: Source,
     *,
@@ -143,11 +153,7 @@ def read_source(
     settings: Settings = Settings(),  # noqa: B008 - frozen
 ) -> tuple[RegionStore, list[Example]]:
     """Open a source's store and read its examples; images the extractor could not read are left out."""
-    try:
-        place = find(source.dataset, "data")
-    except BadFileError as error:
-        raise BadFileError(f"{error}; name yours: data.dataset=YOUR_FOLDER") from error
-    dataset = open_dataset(place, source.reader)
+    dataset = dataset_of(source)
     if source.store == AUTO:
         store = regions_of(dataset, settings)
     else:

@@ -20,8 +20,10 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import IO
 
-from deixis.errors import DeixisError
+from deixis.errors import DeixisError, LostProcessError
 
+PATIENCE = 1.0
+"""Seconds the others have to fail by themselves when one has: what is wrong for one is often wrong for all."""
 GRACE = 20.0
 """Seconds the others have to save and leave when one process has ended badly."""
 PARENT = "DEIXIS_LAUNCHER"
@@ -123,22 +125,31 @@ class _Group:
 
     def wait(self) -> int | None:
         """Wait for all; return the rank of the member that failed first, or None."""
-        failed, until = None, float("inf")
+        failed, told, since = None, False, float("inf")
         while any(member.poll() is None for member in self.members):
+            waited = time.monotonic() - since
             if failed is None:
                 failed = self._failed()
-                if failed is not None:
-                    self.send(signal.SIGTERM)
-                    until = time.monotonic() + GRACE
-            elif time.monotonic() > until:
+                since = since if failed is None else time.monotonic()
+            elif waited > PATIENCE + GRACE:
                 self.send(signal.SIGKILL)
+            elif waited > PATIENCE and not told:
+                self.send(signal.SIGTERM)
+                told = True
             time.sleep(0.05)
-        return self._failed() if failed is None else failed
+        return self._cause(self._failed() if failed is None else failed)
 
     def _failed(self) -> int | None:
         """Return a member that has failed; one that was killed is more likely the cause than one that complains."""
         codes = {rank: code for rank, member in enumerate(self.members) if (code := member.poll())}
         return min(codes, key=lambda rank: (codes[rank] > 0, rank), default=None)
+
+    def _cause(self, failed: int | None) -> int | None:
+        """Return who failed by itself, where the first that was seen to fail had only lost it."""
+        if failed is None or self.members[failed].returncode != LostProcessError.exit_code:
+            return failed
+        own = (rank for rank, member in enumerate(self.members) if member.returncode == DeixisError.exit_code)
+        return next(own, failed)
 
     def explain(self, rank: int) -> int:
         """Say what the failed member said, where it could not be seen, and return the exit code of it all."""
@@ -148,11 +159,11 @@ class _Group:
                 f"process {rank} of {len(self.members)} was ended by {signal.Signals(-code).name} (perhaps out of "
                 "memory), so the others were stopped: everything up to the last checkpoint is kept, go on with --resume"
             )
-        if rank > 0:
+        if rank > 0 and not code == self.members[0].returncode == DeixisError.exit_code:  # else it was said already
             file = self._errors[rank - 1]
             file.seek(0)
             sys.stderr.write(file.read()[-20_000:].decode(errors="replace"))
-        return code
+        return DeixisError.exit_code if code == LostProcessError.exit_code else code
 
 
 @contextmanager
@@ -196,7 +207,7 @@ def naming_the_lost() -> Iterator[None]:
         lost = ("Connection closed by peer", "Connection reset by peer", "Broken pipe", "Socket closed")
         if not any(words in str(error) for words in lost):
             raise
-        raise DeixisError(
+        raise LostProcessError(
             "another process of this run has ended: everything up to the last checkpoint is kept, go on with --resume"
         ) from error
 

@@ -12,37 +12,39 @@ from typing import Any
 
 from deixis.data.locations import find
 from deixis.data.no_regions import NAME as NO_STORE
-from deixis.data.open import open_dataset
 from deixis.data.region_cache import AUTO
 from deixis.errors import BadRecipeError, DeixisError
 from deixis.models.checkpoint import load_config
 from deixis.models.names import find_model
 from deixis.regions.store.reader import RegionStore
+from deixis.training.dataset import dataset_of
 from deixis.training.recipe import ObjectiveRecipe, Recipe, Source
 
 
 def check_files(recipe: Recipe) -> None:
     """Refuse a recipe whose files do not fit it; nothing is read but lists of splits and the heads of stores."""
-    for key, source in _sources(recipe):
-        _check_splits(key, source)
+    for place, key, source in _sources(recipe):
+        _check_splits(place, key, source)
     store = _store(recipe)
     if store is not None:
         _check_store(recipe, store)
         _check_teachers(recipe, store)
 
 
-def _sources(recipe: Recipe) -> Iterator[tuple[str, Source]]:
+def _sources(recipe: Recipe) -> Iterator[tuple[str, str, Source]]:
+    """Yield every source with the keys that name its dataset and its split."""
     data = recipe.data
-    yield "data.train", Source(data.dataset, data.store, data.train, data.reader)
-    yield from ((f"data.more.{at}.split", source) for at, source in enumerate(data.more))
+    yield "data.dataset", "data.train", Source(data.dataset, data.store, data.train, data.reader)
+    for at, source in enumerate(data.more):
+        yield f"data.more.{at}.dataset", f"data.more.{at}.split", source
     if data.validation_from is not None:
-        yield "data.validation_from.split", data.validation_from
+        yield "data.validation_from.dataset", "data.validation_from.split", data.validation_from
     elif data.validation is not None:
-        yield "data.validation", Source(data.dataset, data.store, data.validation, data.reader)
+        yield "data.dataset", "data.validation", Source(data.dataset, data.store, data.validation, data.reader)
 
 
-def _check_splits(key: str, source: Source) -> None:
-    dataset = open_dataset(find(source.dataset, "data"), source.reader)
+def _check_splits(place: str, key: str, source: Source) -> None:
+    dataset = dataset_of(source, place)
     for split in source.split.split("+"):
         try:
             dataset.find_split(split)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -20,6 +22,7 @@ from deixis.answering.search.index import PhotoIndex
 from deixis.answering.search.manifest import FILE, model_fingerprint
 from deixis.answering.search.segments import WORDS
 from deixis.answering.search.words import match_sentence, word_scores
+from deixis.atomic import DiskFullError
 from deixis.data.pad import pad_regions
 from deixis.errors import BadFileError, DeixisError
 from deixis.text.rules.chunker import chunk
@@ -238,14 +241,46 @@ def test_damage_and_bad_input_are_said_in_words(small: Deixis, index: PhotoIndex
     (index.place / FILE).write_text(json.dumps(data | {"segments": {"../../etc": []}}))
     with pytest.raises(BadFileError, match="no search index of ours"):
         PhotoIndex(small, album)
-    with pytest.raises(DeixisError, match="not empty and no search index"):
+    with pytest.raises(DeixisError, match=r"not empty \(astronaut.jpg\) and no search index"):
         PhotoIndex(small, album, album, rebuild=True)
     assert len(os.listdir(album)) == 3, "no photo was deleted"
 
 
 def test_two_writers_do_not_meet(index: PhotoIndex, small: Deixis, album: Path) -> None:
-    with index._locked(), pytest.raises(DeixisError, match="another process is updating"):
-        PhotoIndex(small, album).update()
+    told = rf"the search index in {re.escape(str(index.place))} is being written by process {os.getpid()} on "
+    with index._locked():
+        with pytest.raises(DeixisError, match=told):
+            PhotoIndex(small, album).update()
+        with pytest.raises(DeixisError, match=told):
+            PhotoIndex(small, album, rebuild=True)
+    assert len(PhotoIndex(small, album)) == 3, "nothing was deleted under the first writer"
+
+
+def test_folders_that_are_no_segments_are_left_alone(small: Deixis, album: Path, tmp_path: Path) -> None:
+    (tmp_path / "work" / "segment-a").mkdir(parents=True)
+    with pytest.raises(DeixisError, match=r"not empty \(segment-a\) and no search index"):
+        PhotoIndex(small, album, tmp_path / "work").update()
+    assert os.listdir(tmp_path / "work") == ["segment-a"]
+
+
+def test_a_rebuild_that_was_killed_is_done_by_the_next(small: Deixis, index: PhotoIndex, album: Path) -> None:
+    (index.place / FILE).unlink()  # the first thing that a rebuild does
+    assert len(list(index.place.glob("segment-*"))) == 1
+    again = PhotoIndex(small, album, rebuild=True)
+    assert list(index.place.iterdir()) == []
+    again.update()
+    assert len(again) == 3
+
+
+def test_a_full_disk_names_the_file(
+    small: Deixis, album: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_room(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(np, "save", no_room)
+    with pytest.raises(DiskFullError, match=r"cannot write .*segment-000001/words.npy: the disk is full; make room"):
+        PhotoIndex(small, album, tmp_path / "x").update()
 
 
 def test_a_captioner_alone_cannot_search(small_bundle: Path, album: Path) -> None:

@@ -15,7 +15,7 @@ from deixis.data.open import open_dataset
 from deixis.regions.lite import LiteExtractor
 from deixis.regions.network.caption_words import choose_words, is_thing_word
 from deixis.regions.training.state import read_tensors
-from deixis.regions.training.train import Schedule
+from deixis.regions.training.train import Report, Schedule
 from deixis.regions.training.words import contrast, log_priors, pool_over_regions
 
 RECIPE = """
@@ -123,6 +123,41 @@ def assert_resumed_equals_through(recipe_text: str, tmp_path: Path, photos: int,
         for key, value in one.items():
             assert torch.equal(value, other[key]), key
     assert len(LiteExtractor.load(tmp_path / "through" / "lite").words) == words
+
+
+def test_losses_of_steps_that_are_done_again_are_there_once(tmp_path: Path) -> None:
+    report = Report(tmp_path / "losses.jsonl")
+    report.go_on(0)  # nothing there yet
+    for step in (25.0, 50.0, 75.0):
+        report({"step": step, "words": 1.0})
+    with report.path.open("a") as lines:
+        lines.write('{"step": 100.0, "wo')  # killed while it wrote
+    report.go_on(50)
+    report({"step": 75.0, "words": 0.5})
+    rows = [json.loads(line) for line in report.path.read_text().splitlines()]
+    assert [(row["step"], row["words"]) for row in rows] == [(25.0, 1.0), (50.0, 1.0), (75.0, 0.5)]
+
+
+def test_a_line_of_boxes_that_was_cut_short_is_cut_off_and_the_rest_stays(tmp_path: Path) -> None:
+    from deixis.regions.training.prepare import _lines, _mend
+
+    file = tmp_path / "things.jsonl"
+    file.write_text('{"key": 1}\n{"key": 2}\n{"ke')
+    _mend(file)
+    assert [row["key"] for row in _lines(file)] == [1, 2]
+    written = file.stat().st_mtime_ns
+    _mend(file)
+    assert file.stat().st_mtime_ns == written
+
+
+def test_two_runs_do_not_prepare_one_cache(tmp_path: Path) -> None:
+    from deixis.errors import DeixisError
+    from deixis.locks import only_writer
+    from deixis.regions.training.prepare import prepare
+
+    with only_writer(tmp_path), pytest.raises(DeixisError, match=r"the training cache .* is being written by process"):
+        prepare([], tmp_path, tmp_path, 10, None, 0, lambda *_: None)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_wrong_recipe_key_names_the_right_one(tmp_path: Path) -> None:

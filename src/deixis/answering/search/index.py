@@ -7,12 +7,12 @@ that is ever replaced, so a reader never sees half an update, and an older reade
 from __future__ import annotations
 
 import hashlib
+import re
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -27,17 +27,12 @@ from deixis.data.batch import RegionBatch
 from deixis.data.pad import pad_regions
 from deixis.errors import DeixisError
 from deixis.home import cache_home
+from deixis.locks import only_writer
 from deixis.types import GroundedPhrases, Regions
 
 if TYPE_CHECKING:
     from deixis.answering.load import Deixis
     from deixis.answering.work import Place
-
-fcntl: ModuleType | None
-try:
-    import fcntl
-except ImportError:  # Windows
-    fcntl = None
 
 PER_SEGMENT = 256
 LARGE = 4096
@@ -47,6 +42,9 @@ MANY_SMALL = 8
 CANDIDATES = 100
 """Photos that the grounder itself looks at in the second stage."""
 AT_ONCE = 32
+_SEGMENT = re.compile(r"segment-\d{6,}")
+_OURS = re.compile(rf"{_SEGMENT.pattern}|\.lock|\..*\.partial")
+"""What a process may leave that was killed before it wrote its first manifest, or while it deleted an index."""
 Progress = Callable[[int, int], None]
 """Told how many photos are done, and of how many."""
 
@@ -192,7 +190,7 @@ class PhotoIndex:
         }
         self.manifest.save(self.place)
         self._segments = self._mapped()
-        for left in self.place.glob("segment-*"):
+        for left in self._written():
             if left.name not in self.manifest.segments:
                 shutil.rmtree(left, ignore_errors=True)
 
@@ -328,31 +326,35 @@ class PhotoIndex:
                     yield segment, row
 
     def _clear(self) -> None:
-        """Delete an index, and nothing that is not part of one."""
+        """Delete an index, and nothing that is not part of one; killed half-way, the next call deletes the rest."""
         if not self.place.is_dir():
             return
-        if any(self.place.iterdir()) and not (self.place / FILE).is_file():
-            raise DeixisError(f"{self.place} is not empty and no search index: it is not deleted, name another --index")
-        (self.place / FILE).unlink(missing_ok=True)
-        for left in self.place.glob("segment-*"):
-            shutil.rmtree(left)
+        with self._locked():
+            (self.place / FILE).unlink(missing_ok=True)
+            for left in self._written():
+                shutil.rmtree(left)
+
+    def _written(self) -> list[Path]:
+        """Return the folders of segments, named or left behind."""
+        return [path for path in self.place.iterdir() if _SEGMENT.fullmatch(path.name) and path.is_dir()]
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
-        """Keep a second writer out; the system lets go of the lock even after a kill."""
+        """Keep a second writer out, and ourselves out of a folder that holds something else."""
         try:
             self.place.mkdir(parents=True, exist_ok=True)
-            file = (self.place / ".lock").open("wb")
         except OSError as error:
             raise DeixisError(
                 f"the search index cannot be written to {self.place}: {error.strerror or error}"
             ) from error
-        with file:
-            if fcntl is not None:
-                try:
-                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                except OSError as error:
-                    raise DeixisError(f"another process is updating {self.place}: wait for it, or end it") from error
+        with only_writer(self.place, f"the search index in {self.place}"):
+            if not (self.place / FILE).is_file():
+                strange = [path.name for path in self.place.iterdir() if not _OURS.fullmatch(path.name)]
+                if strange:
+                    raise DeixisError(
+                        f"{self.place} is not empty ({min(strange)}) and no search index: nothing is written or "
+                        "deleted there, name another --index"
+                    )
             yield
 
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-import json
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from deixis.atomic import write_json
 from deixis.errors import BadFileError, DeixisError
+from deixis.reading.plain import read_json_object
 
 if TYPE_CHECKING:
     from deixis.answering.load import Deixis
@@ -55,7 +54,7 @@ class Manifest:
         if not path.is_file():
             return None
         try:
-            data: Mapping[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+            data = read_json_object(path)
             if data["format"] != FORMAT:
                 raise ValueError(f"format {data['format']}, expected {FORMAT}")
             return cls(
@@ -67,7 +66,7 @@ class Manifest:
                 {str(path): (int(size), int(time), str(why)) for path, (size, time, why) in data["failed"].items()},
                 int(data["next"]),
             )
-        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        except (BadFileError, ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
             raise BadFileError(f"{path} is no search index of ours ({error!r}): make it anew with --rebuild") from error
 
     def require(self, model: str, fingerprint: str, folder: Path, place: Path) -> None:

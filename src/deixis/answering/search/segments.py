@@ -6,7 +6,6 @@ scores with a row for each word, so that looking one up reads one short run of b
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,8 +16,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from deixis.atomic import write_bytes, write_json
+from deixis.atomic import whole_file, write_bytes, write_json
 from deixis.errors import BadFileError
+from deixis.reading.plain import read_json
 from deixis.regions.store.shards import Shard, encode, pack
 from deixis.types import Regions
 
@@ -55,12 +55,12 @@ class Segment:
     def open(cls, folder: Path, words: int) -> Segment:
         """Map a segment; one that is damaged or was cut short is refused."""
         try:
-            rows = json.loads((folder / PHOTOS).read_text(encoding="utf-8"))
+            rows = read_json(folder / PHOTOS)
             photos = tuple(PhotoFile(str(path), int(size), int(changed)) for path, size, changed in rows)
             scores = np.load(folder / WORDS, mmap_mode="r", allow_pickle=False)
             if scores.shape != (words, len(photos)) or scores.dtype != np.float16:
                 raise ValueError(f"{WORDS} is {scores.dtype} {scores.shape}, expected {(words, len(photos))}")
-        except (OSError, ValueError, TypeError, EOFError) as error:
+        except (OSError, ValueError, TypeError, OverflowError, EOFError, BadFileError) as error:
             raise BadFileError(f"the search index is damaged: {folder} ({error}): make it anew (--rebuild)") from error
         return cls(folder, photos, scores)
 
@@ -105,7 +105,8 @@ def write_segment(
     }
     folder.mkdir(parents=True)
     write_bytes(folder / REGIONS, pack(encode(regions), facts))
-    np.save(folder / WORDS, np.ascontiguousarray(scores.clip(-60000, 60000), dtype=np.float16), allow_pickle=False)
+    with whole_file(folder / WORDS) as partial, partial.open("wb") as out:
+        np.save(out, np.ascontiguousarray(scores.clip(-60000, 60000), dtype=np.float16), allow_pickle=False)
     write_json(folder / PHOTOS, [[photo.path, photo.bytes, photo.changed] for photo in photos], indent=None)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
+import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from numpy.typing import NDArray
 from deixis.atomic import whole_file, write_json
 from deixis.errors import BadFileError
 from deixis.images import image_size, load_image
+from deixis.locks import only_writer
 from deixis.regions.network.caption_words import choose_words, load_tagger, nouns_and_adjectives
 from deixis.regions.network.coco_names import COCO_NAMES
 from deixis.regions.training.data import Ragged, photo_key
@@ -75,16 +77,17 @@ def prepare(
         progress: Called with the part's name, photos done, photos in all.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    items = items_of(photos)
-    known = folder / "items.json"
-    if known.is_file() and json.loads(known.read_text()) != items:
-        raise BadFileError(f"{folder} was prepared for other photos; choose another folder or delete it")
-    write_json(known, items)
-    if not (folder / "words.json").is_file():
-        _words(photos, folder, words)
-    _find_things(photos, folder, teachers, progress)
-    _find_regions(photos, folder, teachers, boxes, more_boxes, progress)
-    _assemble(photos, folder, boxes, progress)
+    with only_writer(folder, f"the training cache {folder}"):
+        items = items_of(photos)
+        known = folder / "items.json"
+        if known.is_file() and json.loads(known.read_text()) != items:
+            raise BadFileError(f"{folder} was prepared for other photos; choose another folder or delete it")
+        write_json(known, items)
+        if not (folder / "words.json").is_file():
+            _words(photos, folder, words)
+        _find_things(photos, folder, teachers, progress)
+        _find_regions(photos, folder, teachers, boxes, more_boxes, progress)
+        _assemble(photos, folder, boxes, progress)
 
 
 def items_of(photos: Sequence[Photo]) -> list[list[str]]:
@@ -117,8 +120,9 @@ def _lines(path: Path) -> Iterator[dict[str, Any]]:
 def _mend(path: Path) -> None:
     """Cut off a last line that a kill left half-written, so that what is appended begins a line of its own."""
     if path.is_file():
-        text = path.read_bytes()
-        path.write_bytes(text[: text.rfind(b"\n") + 1])
+        whole = path.read_bytes().rfind(b"\n") + 1
+        if path.stat().st_size > whole:
+            os.truncate(path, whole)  # not written anew: a kill in between would lose the whole lines too
 
 
 def _find_things(photos: Sequence[Photo], folder: Path, teachers: Path, progress: Progress) -> None:

@@ -17,7 +17,7 @@ from deixis.regions.network.detector import LiteNetwork, LiteShape
 from deixis.regions.network.select import Ranking
 from deixis.regions.training.data import Corpus
 from deixis.regions.training.state import read_tensors
-from deixis.regions.training.train import Schedule, report_to, train
+from deixis.regions.training.train import Report, Schedule, train
 
 THINGS = ("annotated", "detector")
 
@@ -96,7 +96,7 @@ def _learn_part(
     recipe: LiteRecipe, cache: Path, weights: Path, run: Path, rank: int, world: int, stop_after: int | None
 ) -> None:
     corpus = Corpus(cache)
-    report = report_to(run / "losses.jsonl")
+    report = Report(run / "losses.jsonl")
     shape = _shape(recipe, corpus)
     train(corpus, shape, recipe.ranking, recipe.schedule, weights, run / "state", rank, world, report, stop_after)
 

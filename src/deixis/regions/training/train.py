@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ import torch
 import torch.distributed as dist
 from torch import nn
 
+from deixis.atomic import write_text
 from deixis.errors import BadRecipeError
 from deixis.regions.network.detector import LiteShape
 from deixis.regions.network.select import Ranking
@@ -26,8 +27,6 @@ from deixis.regions.network.trunks.trunk import publish
 from deixis.regions.training.data import Corpus
 from deixis.regions.training.learner import Learner
 from deixis.regions.training.state import kept_settings, load_state, save_state
-
-Report = Callable[[dict[str, float]], None]
 
 
 def _weights() -> dict[str, float]:
@@ -139,6 +138,8 @@ def train(
     average = {name: value.detach().clone() for name, value in learner.state_dict().items()}
     start = load_state(run, asdict(schedule), learner, optimizer, average, may_change=("steps",))
     _same_until_now(schedule, kept_settings(run), start)
+    if report is not None and rank == 0:
+        report.go_on(start)
     began, seen = time.monotonic(), 0
     totals: dict[str, list[float]] = {}
     last = min(schedule.steps, stop_after or schedule.steps)
@@ -186,11 +187,21 @@ def _losses(
     return losses
 
 
-def report_to(path: Path) -> Report:
-    """Append each report as a line of JSON."""
+@dataclass(frozen=True, slots=True)
+class Report:
+    """A file of losses, one line of JSON each; steps that a killed run did after its last checkpoint are there once."""
 
-    def write(values: dict[str, float]) -> None:
-        with path.open("a") as lines:
+    path: Path
+
+    def go_on(self, step: int) -> None:
+        """Drop what was said of steps that are about to be done again, and a line that was cut short."""
+        if self.path.is_file():
+            lines = self.path.read_text().splitlines(keepends=True)
+            kept = [line for line in lines if line.endswith("\n") and json.loads(line)["step"] <= step]
+            if kept != lines:
+                write_text(self.path, "".join(kept))
+
+    def __call__(self, values: Mapping[str, float]) -> None:
+        """Append the losses of a step."""
+        with self.path.open("a") as lines:
             lines.write(json.dumps({name: round(value, 4) for name, value in values.items()}) + "\n")
-
-    return write
