@@ -40,7 +40,7 @@ class GroundedWord:
     def __repr__(self) -> str:
         if not self.groundable:
             return f"<word {self.text!r}>"
-        there = "" if self.presence is None else f", likely there: {self.presence:.2f}"
+        there = "" if self.presence is None else f", there: {self.presence:.2f}"
         doubt = "" if self.trusted else ", doubted"
         return f"<word {self.text!r} {_places(self.boxes)}, score {self.score:.2f}{there}{doubt}>"
 
@@ -149,7 +149,7 @@ class GroundedPhrase:
     """Probability that the thing is in the picture at all, where the grounder is calibrated: ``found`` follows it."""
 
     def __repr__(self) -> str:
-        there = "" if self.presence is None else f", likely there: {self.presence:.2f}"
+        there = "" if self.presence is None else f", there: {self.presence:.2f}"
         if not self.found:
             return f"<phrase {self.text!r}, probably not in the photo{there}>"
         return f"<phrase {self.text!r} {_places(self.boxes)}, score {self.score:.2f}{there}>"
