@@ -105,7 +105,7 @@ def judge_phrases(
             bool(p.boxes) and bool((iou(box[None], torch.tensor(p.boxes).double(), plus_one=True) >= 0.5).any())
             for p, box in zip(phrases, best, strict=True)
         ]
-        seen = signals(logits, boxes, model.phrase_presence(made))
+        seen = signals(logits, boxes, model.phrase_presence(made)).cpu().numpy()
         found.append((seen, photo, np.array(right), np.array([bool(phrase.boxes) for phrase in phrases])))
     if not found:
         raise DeixisError("no phrase to calibrate with: choose a split whose captions have annotated phrases")
