@@ -177,7 +177,8 @@ def test_a_state_whose_settings_were_not_written_is_resumed(tmp_path: Path) -> N
 
     torch.manual_seed(0)
     module = torch.nn.Linear(2, 1)
-    optimizer, average = torch.optim.AdamW(module.parameters()), dict(module.state_dict())
+    optimizer = torch.optim.AdamW(module.parameters())
+    average = {name: value.clone() for name, value in module.state_dict().items()}
     settings = asdict(Schedule(steps=4))  # has a tuple, which JSON makes a list
     save_state(tmp_path, 2, settings, module, optimizer, average)
     assert load_state(tmp_path, settings, module, optimizer, average) == 2
