@@ -113,7 +113,8 @@ def test_regions_are_found_once(
 ) -> None:
     asked: list[tuple[list[str], Path]] = []
 
-    def extract(ids: Any, find: Any, path: Path, settings: Settings, device: str) -> Path:
+    def extract(ids: Any, find: Any, path: Path, settings: Settings, **how: Any) -> Path:
+        assert how == {"device": "cpu", "engine": "local", "processes": 2}
         asked.append((list(ids), path))
         assert find(ids[0]).path.name == ids[0]
         path.mkdir(parents=True, exist_ok=True)
