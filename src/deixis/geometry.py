@@ -1,19 +1,21 @@
 """Boxes: areas, overlap, unions, deltas, suppression, scaling. Every function takes torch tensors or numpy arrays.
 
+Torch is imported where a tensor comes in: whoever has arrays alone, such as the runner of ONNX files, needs no torch.
 Boxes are x1 y1 x2 y2 along the last axis. With ``plus_one`` a box that ends at pixel x2 includes that pixel, so its
 width is x2 - x1 + 1: the convention of the metrics of GVD and InfoGround; without it, coordinates are continuous.
 """
 
 from __future__ import annotations
 
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
-Boxes = TypeVar("Boxes", Tensor, NDArray[np.float64])
+if TYPE_CHECKING:
+    from torch import Tensor
+
+Boxes = TypeVar("Boxes", "Tensor", NDArray[np.float64])
 
 
 def area(boxes: Boxes, *, plus_one: bool = False) -> Boxes:
@@ -27,10 +29,12 @@ def area(boxes: Boxes, *, plus_one: bool = False) -> Boxes:
 
 def _shared_area(a: Boxes, b: Boxes, plus_one: bool) -> Boxes:
     extra = 1 if plus_one else 0
-    if isinstance(a, Tensor):
-        low, high = torch.maximum(a[..., :2], b[..., :2]), torch.minimum(a[..., 2:], b[..., 2:])
-    else:
+    if isinstance(a, np.ndarray):
         low, high = np.maximum(a[..., :2], b[..., :2]), np.minimum(a[..., 2:], b[..., 2:])
+    else:
+        import torch
+
+        low, high = torch.maximum(a[..., :2], b[..., :2]), torch.minimum(a[..., 2:], b[..., 2:])
     sides = (high - low + extra).clip(min=0)  # (..., 2)
     areas: Boxes = sides[..., 0] * sides[..., 1]
     return areas
@@ -60,9 +64,11 @@ def union_box(boxes: Boxes) -> Boxes:
     """Return the smallest box around all, (N, 4) -> (4,)."""
     if len(boxes) == 0:
         raise ValueError("the union of no boxes is not a box")
-    if isinstance(boxes, Tensor):
-        return torch.cat([boxes[:, :2].amin(0), boxes[:, 2:].amax(0)])
-    return np.concatenate([boxes[:, :2].min(0), boxes[:, 2:].max(0)])
+    if isinstance(boxes, np.ndarray):
+        return np.concatenate([boxes[:, :2].min(0), boxes[:, 2:].max(0)])
+    import torch
+
+    return torch.cat([boxes[:, :2].amin(0), boxes[:, 2:].amax(0)])
 
 
 def centres(boxes: Boxes) -> Boxes:
@@ -76,9 +82,11 @@ def encode_deltas(
     """Return the offsets that move ``boxes`` onto ``targets``: shifts in box sizes and log ratios, (..., 4)."""
     size, goal = _sizes(boxes), _sizes(targets)
     shift = (centres(targets) - centres(boxes)) / size
-    if isinstance(boxes, Tensor):
-        return torch.cat([shift, torch.log(goal / size)], -1) * boxes.new_tensor(weights)
-    return np.concatenate([shift, np.log(goal / size)], -1) * np.asarray(weights, dtype=boxes.dtype)
+    if isinstance(boxes, np.ndarray):
+        return np.concatenate([shift, np.log(goal / size)], -1) * np.asarray(weights, dtype=boxes.dtype)
+    import torch
+
+    return torch.cat([shift, torch.log(goal / size)], -1) * boxes.new_tensor(weights)
 
 
 LARGEST_LOG_RATIO = 4.135  # log(1000 / 16): keeps exp() of a wild prediction finite
@@ -89,15 +97,17 @@ def decode_deltas(
 ) -> Boxes:
     """Move ``boxes`` by offsets as :func:`encode_deltas` gives them, (..., 4)."""
     size = _sizes(boxes)
-    if isinstance(boxes, Tensor):
-        deltas = deltas / boxes.new_tensor(weights)
-        new_size = torch.exp(deltas[..., 2:].clip(max=LARGEST_LOG_RATIO)) * size
+    if isinstance(boxes, np.ndarray):
+        deltas = deltas / np.asarray(weights, dtype=boxes.dtype)
+        new_size = np.exp(deltas[..., 2:].clip(max=LARGEST_LOG_RATIO)) * size
         middle = centres(boxes) + deltas[..., :2] * size
-        return torch.cat([middle - new_size / 2, middle + new_size / 2], -1)
-    deltas = deltas / np.asarray(weights, dtype=boxes.dtype)
-    new_size = np.exp(deltas[..., 2:].clip(max=LARGEST_LOG_RATIO)) * size
+        return np.concatenate([middle - new_size / 2, middle + new_size / 2], -1)
+    import torch
+
+    deltas = deltas / boxes.new_tensor(weights)
+    new_size = torch.exp(deltas[..., 2:].clip(max=LARGEST_LOG_RATIO)) * size
     middle = centres(boxes) + deltas[..., :2] * size
-    return np.concatenate([middle - new_size / 2, middle + new_size / 2], -1)
+    return torch.cat([middle - new_size / 2, middle + new_size / 2], -1)
 
 
 def _sizes(boxes: Boxes) -> Boxes:
@@ -108,7 +118,7 @@ def _sizes(boxes: Boxes) -> Boxes:
 def scale(boxes: Boxes, old: tuple[int, int], new: tuple[int, int]) -> Boxes:
     """Carry boxes from an image of size ``old`` (width, height) to the same image at size ``new``."""
     x, y = new[0] / old[0], new[1] / old[1]
-    factor = boxes.new_tensor([x, y, x, y]) if isinstance(boxes, Tensor) else np.array([x, y, x, y])
+    factor = np.array([x, y, x, y]) if isinstance(boxes, np.ndarray) else boxes.new_tensor([x, y, x, y])
     scaled: Boxes = boxes * factor
     return scaled
 
@@ -116,11 +126,13 @@ def scale(boxes: Boxes, old: tuple[int, int], new: tuple[int, int]) -> Boxes:
 def clip_to(boxes: Boxes, size: tuple[int, int]) -> Boxes:
     """Cut boxes at the border of an image of ``size`` (width, height)."""
     width, height = size
-    if isinstance(boxes, Tensor):
-        limit = boxes.new_tensor([width, height, width, height])
-        return torch.minimum(boxes.clip(min=0), limit)
-    cut: Boxes = np.minimum(boxes.clip(min=0), np.array([width, height, width, height]))
-    return cut
+    if isinstance(boxes, np.ndarray):
+        cut: Boxes = np.minimum(boxes.clip(min=0), np.array([width, height, width, height]))
+        return cut
+    import torch
+
+    limit = boxes.new_tensor([width, height, width, height])
+    return torch.minimum(boxes.clip(min=0), limit)
 
 
 def normalise(boxes: Boxes, size: tuple[int, int]) -> Boxes:
@@ -133,6 +145,8 @@ def nms(boxes: Tensor, scores: Tensor, threshold: float) -> Tensor:
 
     Returns the indices kept, best score first; equal scores keep their order, so the result is deterministic.
     """
+    import torch
+
     order = torch.argsort(scores, descending=True, stable=True)
     if len(order) == 0:
         return order

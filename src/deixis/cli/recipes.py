@@ -44,7 +44,7 @@ def _show(name: str, overrides: Sequence[str], as_json: bool) -> None:
     path = recipe_path(name.partition(":")[0])
     if path.is_file() and not is_training_recipe(path):
         from deixis.reading.files import read_text
-        from deixis.reading.plain import MAX_YAML_BYTES
+        from deixis.reading.yaml import MAX_YAML_BYTES
 
         text = read_text(path, limit=MAX_YAML_BYTES)
         typer.echo(json.dumps({"file": str(path), "text": text}) if as_json else f"# {path}\n{text}", nl=as_json)

@@ -66,7 +66,7 @@ def train(
 
 def read_recipe(path: Path) -> LiteRecipe:
     """Read the YAML strictly: an unknown key is an error that names the nearest right one."""
-    from deixis.reading.plain import read_yaml
+    from deixis.reading.yaml import read_yaml
     from deixis.regions.training.run import LiteRecipe
     from deixis.strict import to_dataclass
 

@@ -8,20 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
-from enum import IntEnum
 from typing import Self
 
 import torch
 from torch import Tensor
 
-
-class WordKind(IntEnum):
-    """What ``Batch.tags`` holds. Padding, the end token and everything that is none of the others is OTHER."""
-
-    OTHER = 0
-    NOUN = 1
-    VERB = 2
-    ADJECTIVE = 3
+from deixis.data.encode import WordKind as WordKind
 
 
 class _Movable:

@@ -20,47 +20,13 @@ from torch import Tensor
 from deixis.atomic import write_text
 from deixis.errors import BadFileError, DeixisError
 from deixis.geometry import iou_aligned
+from deixis.grounding.logistic import Flags as Flags
+from deixis.grounding.logistic import Logistic as Logistic
+from deixis.grounding.logistic import Numbers as Numbers
 from deixis.reading.plain import read_json_object
 
 FILE = "calibration.json"
 FORMAT = 1
-Numbers = NDArray[np.float64]
-Flags = NDArray[np.bool_]
-
-
-@dataclass(frozen=True, slots=True)
-class Logistic:
-    """A logistic curve over signals: sigmoid(weights · signals + bias)."""
-
-    weights: tuple[float, ...]
-    bias: float
-
-    def __call__(self, signals: Numbers) -> Numbers:
-        """Return probabilities, (P, S) -> (P,)."""
-        level = signals @ np.asarray(self.weights) + self.bias
-        probability: Numbers = 1.0 / (1.0 + np.exp(-np.clip(level, -60, 60)))
-        return probability
-
-    @classmethod
-    def fit(cls, signals: Numbers, labels: Flags, ridge: float = 1e-3) -> Self:
-        """Fit by Newton's method; ``ridge`` keeps weights finite where signals separate the labels."""
-        if labels.all() or not labels.any():
-            raise DeixisError("a calibration needs right and wrong answers to tell apart, and all of these are alike")
-        mean, spread = signals.mean(0), signals.std(0).clip(1e-9)
-        design = np.concatenate([(signals - mean) / spread, np.ones((len(signals), 1))], 1)  # (P, S + 1)
-        penalty = ridge * len(signals) * np.eye(design.shape[1])
-        penalty[-1, -1] = 0.0
-        weights = np.zeros(design.shape[1])
-        for _ in range(50):
-            expected = 1.0 / (1.0 + np.exp(-np.clip(design @ weights, -30, 30)))
-            slope = design.T @ (expected - labels) + penalty @ weights
-            bend = (design * (expected * (1 - expected))[:, None]).T @ design + penalty
-            step = np.linalg.solve(bend + 1e-9 * np.eye(len(bend)), slope)
-            weights = weights - step
-            if np.abs(step).max() < 1e-9:
-                break
-        scaled = weights[:-1] / spread
-        return cls(tuple(scaled.tolist()), float(weights[-1] - scaled @ mean))
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,11 +62,11 @@ class Calibration:
 
     def judge(self, logits: Tensor, boxes: Tensor, presence: Tensor) -> tuple[Numbers, Numbers]:
         """Return for each phrase the probabilities that its first box is right and that it is there at all, (P,)."""
-        seen = signals(logits, boxes, presence)
+        seen = signals(logits, boxes, presence).cpu().numpy()
         return self.right(seen), self.found(seen)
 
 
-def signals(logits: Tensor, boxes: Tensor, presence: Tensor) -> Numbers:
+def signals(logits: Tensor, boxes: Tensor, presence: Tensor) -> Tensor:
     """Return what tells a sure answer from a guess, (P, 3).
 
     The share of the best region, the share of all regions that overlap it by half (many boxes of one thing divide the
@@ -115,9 +81,9 @@ def signals(logits: Tensor, boxes: Tensor, presence: Tensor) -> Numbers:
     best = shares.argmax(-1)
     rows = torch.arange(len(best), device=best.device)
     overlap = iou_aligned(boxes.double(), boxes[rows, best].double().unsqueeze(1)) >= 0.5  # (P, N)
-    overlap[rows, best] = True  # also a box without area
+    overlap = overlap | (torch.arange(shares.shape[1], device=best.device) == best.unsqueeze(1))  # also without area
     both = torch.stack([shares[rows, best], (shares * overlap).sum(-1)], -1).clamp(1e-6, 1 - 1e-6)
-    return torch.cat([both.logit(), presence.double().unsqueeze(-1)], -1).cpu().numpy()
+    return torch.cat([both.logit(), presence.double().unsqueeze(-1)], -1)
 
 
 def cross_fitted(signals_of: Numbers, labels: Flags, groups: NDArray[np.int64], folds: int = 5) -> Numbers:

@@ -9,7 +9,6 @@ calibration is about phrases people wrote; what a captioner makes up is likelier
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -17,24 +16,12 @@ from numpy.typing import NDArray
 
 from deixis.data.collate import CaptionEncoder, EncodedExample, collate
 from deixis.data.pad import pad_regions
-from deixis.grounding.calibration import Logistic
+from deixis.grounding.logistic import Logistic
+from deixis.grounding.logistic import Presence as Presence
 from deixis.interfaces import Grounder
 from deixis.text.tokens import tokenise
 from deixis.text.vocabulary import Vocabulary
 from deixis.types import Example, GroundedCaption, Regions, Sentence
-
-
-@dataclass(frozen=True, slots=True)
-class Presence:
-    """Probability = 1 / (1 + exp(-(slope * score + offset))); below the threshold a word is doubted."""
-
-    slope: float
-    offset: float
-    threshold: float = 0.5
-
-    def __call__(self, score: float) -> float:
-        """Return the probability that a thing with this matching score is there."""
-        return float(1 / (1 + np.exp(-np.clip(self.slope * score + self.offset, -50, 50))))
 
 
 @torch.no_grad()

@@ -8,7 +8,7 @@ from typing import Any
 from deixis.errors import BadFileError
 from deixis.labels.raw import RawPhoto, RawThing, number_or_text
 from deixis.reading.files import read_text
-from deixis.reading.plain import read_yaml
+from deixis.reading.yaml import read_yaml
 
 CLASSES = ("classes.txt", "obj.names", "labels/classes.txt")
 YAML = ("data.yaml", "dataset.yaml", "data.yml")

@@ -136,10 +136,7 @@ class LiteExtractor:
     ) -> list[Regions]:
         """Say what the kept boxes show; they are in pixels of ``shape``, the network's input."""
         image_of = torch.cat([torch.full((len(one.boxes),), at, device=self.device) for at, one in enumerate(kept)])
-        head = self.network.regions
-        features = head.describe(head.pool(dense, torch.cat([one.boxes for one in kept]), image_of))
-        classes = torch.sigmoid(head.classes(features)) ** 2  # the head learns the square root of the teacher's score
-        words = torch.sigmoid(head.words(features))
+        described = self.network.describe_boxes(dense, torch.cat([one.boxes for one in kept]), image_of)
         everything = self.network.describe_whole(dense)
         maps = F.adaptive_avg_pool2d(dense.describing, MAP_SIDE).permute(0, 2, 3, 1)  # (B, 7, 7, M)
         results: list[Regions] = []
@@ -150,14 +147,14 @@ class LiteExtractor:
             results.append(
                 Regions(
                     boxes=boxes * scale,
-                    features=features[mine],
+                    features=described.features[mine],
                     objectness=kept[at].objectness,
                     regionness=kept[at].regionness,
                     size=size,
                     fingerprint=self._fingerprint,
-                    class_probs=classes[mine],
+                    class_probs=described.classes[mine],
                     class_names=COCO_NAMES,
-                    word_probs=words[mine],
+                    word_probs=described.words[mine],
                     word_names=self.words,
                     global_features=everything[at : at + 1],
                     feature_map=maps[at : at + 1],

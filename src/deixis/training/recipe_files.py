@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from deixis.errors import BadFileError, BadRecipeError
-from deixis.reading.plain import parse_yaml, read_yaml
+from deixis.reading.yaml import parse_yaml, read_yaml
 from deixis.strict import to_dataclass, unknown_key
 from deixis.training.check import check_recipe
 from deixis.training.recipe import About, Recipe

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from deixis.reading.files import read_text
-from deixis.reading.plain import MAX_YAML_BYTES
+from deixis.reading.yaml import MAX_YAML_BYTES
 from deixis.training.recipe_files import read_recipe, recipe_path, shipped_recipes
 
 

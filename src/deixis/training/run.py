@@ -20,7 +20,8 @@ from deixis.errors import BadFileError, DeixisError
 from deixis.models.checkpoint import POINTERS, pointed
 from deixis.models.files import cannot_write, write_folder, write_json, write_text
 from deixis.reading.files import open_file
-from deixis.reading.plain import parse_json, read_json_object, read_yaml
+from deixis.reading.plain import parse_json, read_json_object
+from deixis.reading.yaml import read_yaml
 from deixis.training.recipe import Recipe
 
 METRICS, RECIPE, SAMPLES = "metrics.jsonl", "recipe.yaml", "samples.jsonl"

@@ -2,91 +2,119 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import torch
 from torch import Tensor
 
 from deixis.captioning.model.decoded import mean_log_probs
-from deixis.captioning.model.decoder import Decoder
+from deixis.captioning.model.decoder import Decoder, Memory, State
 from deixis.captioning.model.encoder import Encoded
 from deixis.captioning.search.rules import Rules, advance
 from deixis.captioning.search.strategy import Generated, Strategy
 from deixis.text.vocabulary import BEGIN, END, PAD
 
 
+@dataclass(frozen=True, slots=True)
+class Beams:
+    """The W best beginnings of B captions, R = B * W rows, and where the decoder stands after them."""
+
+    said: Tensor  # (R, 1 + t) BEGIN, then the words so far
+    logs: Tensor  # (R, t) log-probability of each word
+    attention: Tensor  # (K, R, t, N) where each word looked
+    voted: Tensor  # (K, R, t) whether a branch's regions belong to the word that was kept
+    score: Tensor  # (B, W) sum of log-probabilities
+    length: Tensor  # (B, W) words with the end
+    done: Tensor  # (B, W)
+    state: State
+
+
 def beam_search(decoder: Decoder, encoded: Encoded, strategy: Strategy) -> Generated:
     """Keep the W best beginnings of each image; finished captions stay in the race with the score they have.
 
-    Branches are averaged (DESIGN: "beam search ranks by the mean"). Attention is kept per step and followed back along
-    the beam that each kept caption came through.
+    Branches are averaged (DESIGN: "beam search ranks by the mean").
     """
-    images, width = len(encoded), strategy.width
-    groups = strategy.groups if strategy.kind == "diverse_beam" else 1
-    memory = decoder.remember(encoded, uses=width * strategy.max_length)
-    state = decoder.start(memory, width)
-    rules = Rules(strategy)
-    device = encoded.regions.device
-    first_row = torch.arange(images, device=device).unsqueeze(1) * width  # (B, 1)
-    said = torch.empty(images * width, 0, dtype=torch.long, device=device)
-    logs = torch.empty(images * width, 0, device=device)
-    last = torch.full((images * width,), BEGIN, device=device)
-    done = torch.zeros(images, width, dtype=torch.bool, device=device)
-    score = torch.full((images, width), -torch.inf, device=device)
-    score[:, :: width // groups] = 0.0  # all beams of a group start alike: only one of them counts
-    length = torch.zeros(images, width, device=device)
-    came_from: list[Tensor] = []
-    attention: list[Tensor] = []
-    voted: list[Tensor] = []
+    memory = decoder.remember(encoded, uses=strategy.width * strategy.max_length)
+    beams, rules = first_beams(decoder, memory, strategy), Rules(strategy)
     for _ in range(strategy.max_length + 1):
-        log_probs, weights, state = advance(decoder, memory, state, last)
-        log_probs = rules(log_probs, said)
-        branch_words = log_probs.argmax(-1)
-        mean = torch.unflatten(mean_log_probs(log_probs), 0, (images, width))  # (B, W, V)
-        mean = mean.masked_fill(done.unsqueeze(-1), -torch.inf)
-        mean[..., PAD] = torch.where(done, 0.0, mean[..., PAD])  # a finished caption goes on as it is
-        beam, word = _choose(score, mean, length, done, groups, strategy)
-        rows = (first_row + beam).flatten()
-        step_log = mean[torch.arange(images, device=device).unsqueeze(1), beam, word]  # (B, W)
-        score = score.gather(1, beam) + step_log
-        length = length.gather(1, beam) + ~done.gather(1, beam)
-        last = word.flatten()
-        said = torch.cat([said[rows], last.unsqueeze(1)], 1)
-        logs = torch.cat([logs[rows], step_log.flatten().unsqueeze(1)], 1)
-        came_from.append(rows)
-        attention.append(weights)
-        agree = branch_words[:, rows] == last
-        agree = agree | ~agree.any(0)
-        voted.append(agree.expand(len(weights), -1))
-        done = done.gather(1, beam) | (word == END)
-        state = state.select(rows)
-        if bool(done.all()):
+        beams = next_beams(decoder, memory, beams, rules)
+        if bool(beams.done.all()):
             break
-    ranking = score / length.clamp(min=1) ** strategy.length_power
-    order = ranking.argsort(stable=True, dim=1, descending=True)
-    rows = (first_row + order).flatten()
-    shape = (images, width)
-    words = rules.trimmed(said[rows])
-    at = rows
-    for step in reversed(range(len(came_from))):  # back along the beams that each kept caption came through
-        voted[step] = voted[step][:, at]
-        at = came_from[step][at]
-        attention[step] = attention[step][:, at]
-    return Generated(
-        torch.unflatten(words, 0, shape),
-        torch.unflatten(logs[rows].masked_fill(words == PAD, 0.0), 0, shape),
-        ranking.gather(1, order),
-        torch.unflatten(torch.stack(attention, 2), 1, shape),
-        torch.unflatten(torch.stack(voted, 2), 1, shape),
+    return ranked(beams, rules)
+
+
+def first_beams(decoder: Decoder, memory: Memory, strategy: Strategy) -> Beams:
+    """Return beams that have said nothing yet."""
+    images, width, device = len(memory.encoded), strategy.width, memory.encoded.regions.device
+    rows, regions = images * width, memory.encoded.mask.shape[1]
+    score = torch.full((images, width), -torch.inf, device=device)
+    score[:, :: width // _groups(strategy)] = 0.0  # all beams of a group start alike: only one of them counts
+    return Beams(
+        torch.full((rows, 1), BEGIN, device=device),
+        torch.empty(rows, 0, device=device),
+        torch.empty(decoder.attention.rows, rows, 0, regions, device=device),
+        torch.empty(decoder.attention.rows, rows, 0, dtype=torch.bool, device=device),
+        score,
+        torch.zeros(images, width, device=device),
+        torch.zeros(images, width, dtype=torch.bool, device=device),
+        decoder.start(memory, width),
     )
 
 
-def _choose(
-    score: Tensor, mean: Tensor, length: Tensor, done: Tensor, groups: int, strategy: Strategy
-) -> tuple[Tensor, Tensor]:
+def next_beams(decoder: Decoder, memory: Memory, beams: Beams, rules: Rules) -> Beams:
+    """Say one word more."""
+    images, width = beams.score.shape
+    log_probs, weights, state = advance(decoder, memory, beams.state, beams.said[:, -1])
+    log_probs = rules(log_probs, beams.said)
+    branch_words = log_probs.argmax(-1)  # (K, R)
+    mean = torch.unflatten(mean_log_probs(log_probs), 0, (images, width))  # (B, W, V)
+    pad = torch.arange(mean.shape[-1], device=mean.device) == PAD  # a finished caption goes on as it is
+    mean = torch.where(beams.done.unsqueeze(-1), torch.where(pad, 0.0, -torch.inf), mean)
+    beam, word = _choose(beams.score, mean, beams.length, beams.done, rules.strategy)
+    first_row = torch.arange(images, device=mean.device).unsqueeze(1) * width  # (B, 1)
+    rows, last = (first_row + beam).flatten(), word.flatten()
+    step_log = mean.flatten(0, 1)[rows, last]  # (R,)
+    agree = branch_words[:, rows] == last
+    agree = (agree | ~agree.any(0)).expand(len(weights), -1)  # heads say one word together: all of them count
+    return Beams(
+        torch.cat([beams.said[rows], last.unsqueeze(1)], 1),
+        torch.cat([beams.logs[rows], step_log.unsqueeze(1)], 1),
+        torch.cat([beams.attention[:, rows], weights[:, rows].unsqueeze(2)], 2),
+        torch.cat([beams.voted[:, rows], agree.unsqueeze(2)], 2),
+        beams.score.gather(1, beam) + torch.unflatten(step_log, 0, (images, width)),
+        beams.length.gather(1, beam) + ~beams.done.gather(1, beam),
+        beams.done.gather(1, beam) | (word == END),
+        state.select(rows),
+    )
+
+
+def ranked(beams: Beams, rules: Rules) -> Generated:
+    """Return the captions of all beams, best first."""
+    images, width = beams.score.shape
+    ranking = beams.score / beams.length.clamp(min=1) ** rules.strategy.length_power
+    order = ranking.argsort(stable=True, dim=1, descending=True)
+    rows = (torch.arange(images, device=order.device).unsqueeze(1) * width + order).flatten()
+    words = rules.trimmed(beams.said[rows, 1:])
+    return Generated(
+        torch.unflatten(words, 0, (images, width)),
+        torch.unflatten(beams.logs[rows].masked_fill(words == PAD, 0.0), 0, (images, width)),
+        ranking.gather(1, order),
+        torch.unflatten(beams.attention[:, rows], 1, (images, width)),
+        torch.unflatten(beams.voted[:, rows], 1, (images, width)),
+    )
+
+
+def _groups(strategy: Strategy) -> int:
+    return strategy.groups if strategy.kind == "diverse_beam" else 1
+
+
+def _choose(score: Tensor, mean: Tensor, length: Tensor, done: Tensor, strategy: Strategy) -> tuple[Tensor, Tensor]:
     """Pick the next beams: which beam each comes from and which word it says, (B, W) both.
 
     The penalty of a diverse search ranks candidates but does not enter their scores.
     """
     images, width, words = mean.shape
+    groups = _groups(strategy)
     each = width // groups
     used = mean.new_zeros(images, words)  # how often earlier groups said a word at this step
     beams: list[Tensor] = []

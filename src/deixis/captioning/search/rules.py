@@ -19,34 +19,42 @@ class Rules:
         self.never = [PAD, BEGIN] if strategy.allow_unknown else [PAD, BEGIN, UNKNOWN]
 
     def __call__(self, log_probs: Tensor, said: Tensor) -> Tensor:
-        """Return (K, R, V) with forbidden words at -inf; ``said`` is (R, t)."""
+        """Return (K, R, V) with forbidden words at -inf; ``said`` is (R, 1 + t): BEGIN, then what was said.
+
+        A search of a fixed length has padding before that; neither is a word that any rule is about.
+        """
         strategy, length = self.strategy, said.shape[1]
-        log_probs[..., self.never] = -torch.inf
-        if length == strategy.max_length:  # only the end is left to say
-            end = log_probs[..., END].clone()
-            log_probs.fill_(-torch.inf)
-            log_probs[..., END] = end
-            return log_probs
+        never = torch.tensor(self.never, device=said.device)
+        log_probs = _forbid(log_probs, never.expand(len(said), -1))
+        end = log_probs[..., END]  # (K, R)
         if strategy.bad_endings and length:
-            bad = torch.isin(said[:, -1], torch.tensor(strategy.bad_endings, device=said.device))
-            log_probs[..., END] = log_probs[..., END].masked_fill(bad, -torch.inf)
+            bad = torch.isin(said[:, -1:], torch.tensor(strategy.bad_endings, device=said.device))
+            log_probs = _forbid(log_probs, torch.full_like(said[:, -1:], END), bad)
         if strategy.joining and length > 1:
             joining = torch.tensor(strategy.joining, device=said.device)
             small = torch.tensor(strategy.bad_endings, device=said.device)  # "a", "in": nothing that is joined
-            row = (torch.isin(said[:, -1], joining) & ~torch.isin(said[:, -2], small)).nonzero().squeeze(1)
-            log_probs[:, row, said[row, -2]] = -torch.inf  # "white and", so not "white"
+            joined = torch.isin(said[:, -1], joining) & ~torch.isin(said[:, -2], small)
+            log_probs = _forbid(log_probs, said[:, -2:-1], joined.unsqueeze(1))  # "white and", so not "white"
             if length > 3:  # "a cup and a", so not "cup"
                 again = torch.isin(said[:, -2], joining) & (said[:, -1] == said[:, -4])
-                row = (again & ~torch.isin(said[:, -3], small)).nonzero().squeeze(1)
-                log_probs[:, row, said[row, -3]] = -torch.inf
+                again = again & ~torch.isin(said[:, -3], small)
+                log_probs = _forbid(log_probs, said[:, -3:-2], again.unsqueeze(1))
         if strategy.once and length:
-            row, at = self._said_for_good(said).nonzero(as_tuple=True)
-            log_probs[:, row, said[row, at]] = -torch.inf
+            log_probs = _forbid(log_probs, said, self._said_for_good(said))
         if strategy.block_trigrams and length > 2:
             seen = (said[:, :-2] == said[:, -2:-1]) & (said[:, 1:-1] == said[:, -1:])  # (R, t - 2)
-            row, at = seen.nonzero(as_tuple=True)
-            log_probs[:, row, said[row, at + 2]] = -torch.inf
-        return log_probs
+            log_probs = _forbid(log_probs, said[:, 2:], seen)
+        return self._ended(log_probs, end, said)
+
+    def _ended(self, log_probs: Tensor, end: Tensor, said: Tensor) -> Tensor:
+        """Leave only the end to say where as much was said as may be, (K, R, V)."""
+        limit = self.strategy.max_length
+        if said.shape[1] <= limit:
+            return log_probs
+        full = said[:, -limit - 1] == BEGIN  # (R,)
+        is_end = torch.arange(log_probs.shape[-1], device=said.device) == END  # (V,)
+        only = torch.where(is_end, end.unsqueeze(-1), -torch.inf)  # (K, R, V)
+        return torch.where(full.unsqueeze(-1), only, log_probs)
 
     def _said_for_good(self, said: Tensor) -> Tensor:
         """Which words (R, t) are not to be said again: those to be said once, with nothing joined since."""
@@ -65,6 +73,12 @@ class Rules:
         end = torch.where(words[:, limit] == END, limit - run, limit).unsqueeze(1)  # (R, 1)
         at = torch.arange(words.shape[1], device=words.device)
         return words.masked_fill(at > end, PAD).masked_fill((at == end) & (words != PAD), END)
+
+
+def _forbid(log_probs: Tensor, words: Tensor, where: Tensor | None = None) -> Tensor:
+    """Put words (R, m) of each row to -inf in (K, R, V) where they are meant; the others become PAD, never said."""
+    meant = words if where is None else torch.where(where, words, PAD)
+    return log_probs.scatter(-1, meant.expand(len(log_probs), -1, -1), -torch.inf)
 
 
 def advance(decoder: Decoder, memory: Memory, state: State, words: Tensor) -> tuple[Tensor, Tensor, State]:

@@ -78,25 +78,23 @@ def _word_by_word(
     rules = Rules(strategy)
     rows = len(encoded) * group
     device = encoded.regions.device
-    said = torch.empty(rows, 0, dtype=torch.long, device=device)
-    last = torch.full((rows,), BEGIN, device=device)
+    said = torch.full((rows, 1), BEGIN, device=device)
     done = torch.zeros(rows, dtype=torch.bool, device=device)
     logs: list[Tensor] = []
     attention: list[Tensor] = []
     voted: list[Tensor] = []
     for _ in range(strategy.max_length + 1):
-        log_probs, weights, state = advance(decoder, memory, state, last)
+        log_probs, weights, state = advance(decoder, memory, state, said[:, -1])
         log_probs = rules(log_probs, said)
         word = choose(log_probs)
         attention.append(weights)
         voted.append(voters(log_probs, word, len(weights)))
         logs.append(mean_log_probs(log_probs).gather(-1, word.unsqueeze(-1)).squeeze(-1).masked_fill(done, 0.0))
-        last = word.masked_fill(done, PAD)
-        said = torch.cat([said, last.unsqueeze(1)], 1)
+        said = torch.cat([said, word.masked_fill(done, PAD).unsqueeze(1)], 1)
         done = done | (word == END)
         if bool(done.all()):
             break
-    words = rules.trimmed(said)
+    words = rules.trimmed(said[:, 1:])
     step_logs = torch.stack(logs, 1).masked_fill(words == PAD, 0.0)
     shape = (len(encoded), group)
     return Generated(

@@ -44,8 +44,8 @@ def coverage(
         small: Small regions say more precisely where: a region's vote for its cells is divided by its area to this
             power.
     """
-    known = scores.float().masked_fill(~mask, torch.nan)
-    median = known.nanmedian(1, keepdim=True).values
+    in_order = scores.float().masked_fill(~mask, torch.inf).sort(1).values
+    median = in_order.gather(1, ((mask.sum(1, keepdim=True) - 1) // 2).clamp(min=0))  # the lower of two in the middle
     reach = (scores.masked_fill(~mask, -torch.inf).amax(1, keepdim=True) - median).clamp(min=SMALL)
     evidence = torch.sigmoid(sharpness * ((scores - median) / reach - middle)) * mask  # (P, N)
     sizes = cells.sum(-1)  # (P, N)

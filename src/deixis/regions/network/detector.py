@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from deixis.regions.network.proposals import ProposalHead, cells_of, decode
 from deixis.regions.network.pyramid import Pyramid, Separable
 from deixis.regions.network.roi import roi_align
+from deixis.regions.network.select import image_box
 from deixis.regions.network.trunks.layers import pointwise
 from deixis.regions.network.trunks.trunk import build_trunk
 
@@ -40,6 +41,15 @@ class Dense:
     boxes: Tensor  # (B, A, 3, 4) in input pixels
     describing: Tensor  # (B, describe, H/16, W/16)
     fine: Tensor  # (B, pyramid, H/8, W/8)
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """What N boxes show."""
+
+    features: Tensor  # (N, feature)
+    classes: Tensor  # (N, classes) probabilities
+    words: Tensor  # (N, words) probabilities
 
 
 class RegionHead(nn.Module):
@@ -73,7 +83,7 @@ class RegionHead(nn.Module):
 
 def geometry(boxes: Tensor, width: int, height: int) -> Tensor:
     """Corners, sides, area and slenderness of boxes (N, 4), all about -1 to 1, (N, 8)."""
-    share = boxes / boxes.new_tensor([width, height, width, height])
+    share = boxes / image_box(width, height, boxes)[:, [2, 3, 2, 3]]
     sides = (share[:, 2:] - share[:, :2]).clamp(min=1e-3)
     area = sides.prod(1, keepdim=True).log() / 8 + 0.5
     slender = (sides[:, :1] / sides[:, 1:]).log() / 4
@@ -95,6 +105,13 @@ class LiteNetwork(nn.Module):
         self.blend = Separable(self.shape.describe, 3, shortcut=True)
         self.whole = nn.Linear(self.shape.describe, self.shape.feature)
         self.regions = RegionHead(self.shape)
+
+    def describe_boxes(self, dense: Dense, boxes: Tensor, image_of: Tensor) -> Described:
+        """Say what boxes (N, 4) of the images ``image_of`` (N,) show."""
+        head = self.regions
+        features = head.describe(head.pool(dense, boxes, image_of))
+        classes = torch.sigmoid(head.classes(features)) ** 2  # the head learns the square root of the teacher's score
+        return Described(features, classes, torch.sigmoid(head.words(features)))
 
     def describe_whole(self, dense: Dense) -> Tensor:
         """The global feature of each image, (B, feature)."""

@@ -36,7 +36,7 @@ def cells_of(height: int, width: int, device: torch.device | None = None) -> Cel
     """The cells for an input of this size."""
     centres, strides, levels = [], [], []
     for level, stride in enumerate(STRIDES):
-        rows, columns = -(-height // stride), -(-width // stride)
+        rows, columns = ((side + stride - 1) // stride for side in (height, width))  # rounded up
         y, x = torch.meshgrid(torch.arange(rows, device=device), torch.arange(columns, device=device), indexing="ij")
         centres.append((torch.stack([x, y], -1).reshape(-1, 2).float() + 0.5) * stride)
         strides.append(torch.full((rows * columns,), float(stride), device=device))

@@ -53,8 +53,15 @@ def roi_align(maps: Tensor, boxes: Tensor, image_of: Tensor, scale: float, bins:
     reads = 4 * samples * samples
     pixels = maps.permute(0, 2, 3, 1).reshape(-1, channels)  # free for channels-last maps
     weights = (weight / (samples * samples)).reshape(-1, reads).to(pixels.dtype)
-    pooled = F.embedding_bag(index.reshape(-1, reads), pixels, mode="sum", per_sample_weights=weights)
+    pooled = _weighted_sums(index.reshape(-1, reads), pixels, weights)
     return pooled.view(-1, bins, bins, channels).permute(0, 3, 1, 2)
+
+
+def _weighted_sums(index: Tensor, pixels: Tensor, weights: Tensor) -> Tensor:
+    """Sum pixels (P, C) at ``index`` (M, reads) with their weights, (M, C)."""
+    if torch.onnx.is_in_onnx_export():  # ONNX has no bags
+        return (weights.unsqueeze(1) @ pixels[index]).squeeze(1)
+    return F.embedding_bag(index, pixels, mode="sum", per_sample_weights=weights)
 
 
 def _neighbours(at: Tensor, side: int) -> tuple[Tensor, Tensor, Tensor]:

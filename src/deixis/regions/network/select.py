@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -34,29 +35,47 @@ class Kept:
     regionness: Tensor  # (N,)
 
 
-def select(logits: Tensor, boxes: Tensor, shape: tuple[int, int], count: int, ranking: Ranking) -> Kept:
+Suppress = Callable[[Tensor, Tensor, float], Tensor]
+"""From boxes (N, 4), scores (N,) and the overlap from which on the lesser of two goes to the rows that stay."""
+
+
+def select(
+    logits: Tensor,
+    boxes: Tensor,
+    shape: tuple[int, int],
+    count: int,
+    ranking: Ranking,
+    suppress: Suppress = nms,
+) -> Kept:
     """Choose at most `count` regions of one image, and the whole of it, from logits (A, 3) and boxes (A, 3, 4).
 
     Boxes are in pixels of `shape`, the input's width and height. A kept box has both scores whichever kind of candidate
     it came from: each is the best of the candidates of that kind that coincide with it, weighted by how well they do.
     """
     width, height = shape
-    limit = boxes.new_tensor([width, height, width, height])
+    whole = image_box(width, height, boxes)  # (1, 4)
     things = _best(logits[:, THING], boxes[:, THING])
     regions = _best(logits[:, LYING:].flatten(), boxes[:, LYING:].reshape(-1, 4))
-    thing_boxes, region_boxes = (torch.minimum(part[1].clamp(min=0), limit) for part in (things, regions))
+    thing_boxes, region_boxes = (
+        torch.minimum(part[1].clamp(min=0), whole[:, [2, 3, 2, 3]]) for part in (things, regions)
+    )
     thing_scores, region_scores = things[0], regions[0]
     both = torch.cat([thing_boxes, region_boxes])
     share = ((both[:, 2] - both[:, 0]) * (both[:, 3] - both[:, 1]) / (width * height)).clamp(min=1e-4)
     rank = torch.cat([thing_scores * ranking.thing, region_scores * ranking.region]) * share**ranking.small
-    kept = nms(both, rank, ranking.suppress)[:count]
-    whole = limit.new_tensor([[0.0, 0.0, width, height]])
+    kept = suppress(both, rank, ranking.suppress)[:count]
     chosen = torch.cat([both[kept], whole])
     return Kept(
         chosen,
         _spoken_for(chosen, thing_boxes, thing_scores) ** 2,  # the head learns the square root of objectness
         _spoken_for(chosen, region_boxes, region_scores),
     )
+
+
+def image_box(width: int, height: int, like: Tensor) -> Tensor:
+    """The box of a whole image, (1, 4); built so that a traced network takes the sides of each image anew."""
+    sides = [torch.as_tensor(side, device=like.device).to(like.dtype) for side in (0, 0, width, height)]
+    return torch.stack(sides).unsqueeze(0)
 
 
 def _best(logits: Tensor, boxes: Tensor) -> tuple[Tensor, Tensor]:

@@ -73,15 +73,15 @@ class WindowAttention(nn.Module):
 
 def distances(rows: int, columns: int, window: int, device: torch.device | None = None) -> Tensor:
     """Which learned bias belongs to each pair of cells of a window: |dy| * window + |dx|, (cells, cells)."""
-    y = torch.arange(rows, device=device).repeat_interleave(columns)
-    x = torch.arange(columns, device=device).repeat(rows)
+    cell = torch.arange(rows * columns, device=device)
+    y, x = cell // columns, cell % columns
     return (y[:, None] - y).abs() * window + (x[:, None] - x).abs()
 
 
 def even(side: int, window: int) -> tuple[int, int]:
     """Cut a side into as few equal windows of at most `window` cells as cover it: their number and their length."""
-    number = -(-side // window)
-    return number, -(-side // number)
+    number = (side + window - 1) // window  # rounded up without a negative number: ONNX rounds those towards zero
+    return number, (side + number - 1) // number
 
 
 class WindowBlock(nn.Module):
@@ -108,7 +108,7 @@ class WindowBlock(nn.Module):
         (down, rows), (across, columns) = even(high, self.window), even(wide, self.window)
         cells = x.permute(0, 2, 3, 1)  # (B, H, W, width)
         missing = down * rows - high, across * columns - wide
-        if any(missing):
+        if torch.onnx.is_in_onnx_export() or any(missing):  # a traced network pads by nothing where nothing is missing
             cells = F.pad(cells, (0, 0, 0, missing[1], 0, missing[0]))
         cells = cells.reshape(batch, down, rows, across, columns, width).transpose(2, 3)
         out = self.attention(cells.reshape(-1, rows * columns, width), rows, columns)
