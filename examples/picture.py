@@ -45,7 +45,7 @@ def main() -> None:
 
 def draw() -> None:
     """Draw what the model says of the photo, with its doubts."""
-    answer = deixis.load(os.environ.get("DEIXIS_MODEL", "lite")).caption(PHOTO, check=True)
+    answer = deixis.load(os.environ.get("DEIXIS_MODEL", "lite")).caption(PHOTO)
     drawn = PICTURE.with_suffix(".png")
     drawing_of_caption(answer, [load_image(PHOTO)]).save(drawn)
     with Image.open(drawn) as image:

@@ -132,7 +132,7 @@ def test_a_doubted_thing_has_no_box_on_that_frame(
 
 def test_the_grounder_can_point(model: Deixis, clip: Path) -> None:
     (looked,) = model.video(clip, segments=[(0.0, 2.0)], frames=2, smooth=False)
-    (found,) = model.video(clip, segments=[(0.0, 2.0)], frames=2, smooth=False, method="grounder")
+    (found,) = model.video(clip, segments=[(0.0, 2.0)], frames=2, smooth=False, method="grounder", check=False)
     from deixis.video import sample_frames
 
     for at, picture in enumerate(sample_frames(clip, 0.0, 2.0, 2)[0]):

@@ -68,11 +68,13 @@ def test_a_stopped_command_goes_on(small_bundle: Path, tmp_path: Path, monkeypat
     asked: list[str] = []
     monkeypatch.setattr(work, "AT_ONCE", 1)  # answers are kept as soon as those that go together are made
 
-    def dies(self: object, seen: object, sentences: list[Sentence], *, name: str) -> list[GroundedPhrases]:
+    def dies(
+        self: object, seen: object, sentences: list[Sentence], *, name: str, threshold: float | None
+    ) -> list[GroundedPhrases]:
         if len(asked) == 2:
             raise KeyboardInterrupt
         asked.append(name)
-        return real(self, seen, sentences, name=name)  # type: ignore[arg-type]
+        return real(self, seen, sentences, name=name, threshold=threshold)  # type: ignore[arg-type]
 
     monkeypatch.setattr(Deixis, "ground_sentences", dies)
     done = CliRunner().invoke(app, ["label", str(PHOTOS), "-o", str(out), "--model", str(small_bundle)])
@@ -82,9 +84,11 @@ def test_a_stopped_command_goes_on(small_bundle: Path, tmp_path: Path, monkeypat
     assert len(drafts.read_text().splitlines()) == 2
     asked.clear()
 
-    def counts(self: object, seen: object, sentences: list[Sentence], *, name: str) -> list[GroundedPhrases]:
+    def counts(
+        self: object, seen: object, sentences: list[Sentence], *, name: str, threshold: float | None
+    ) -> list[GroundedPhrases]:
         asked.append(name)
-        return real(self, seen, sentences, name=name)  # type: ignore[arg-type]
+        return real(self, seen, sentences, name=name, threshold=threshold)  # type: ignore[arg-type]
 
     monkeypatch.setattr(Deixis, "ground_sentences", counts)
     call(PHOTOS, "-o", out, "--model", small_bundle)

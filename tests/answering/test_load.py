@@ -112,8 +112,9 @@ def test_the_grounder_can_point_and_judge(model: Deixis, regions: list[Regions])
     expected = model.ground(regions[1], sentence=pointed.text)
     by_text = {phrase.text.split()[-1]: phrase.boxes for phrase in expected.phrases}
     assert {word.text: word.boxes for word in pointed.words if word.groundable} == by_text
-    checked = model.caption(regions[1], check=True)
-    plain = model.caption(regions[1])
+    checked = model.caption(regions[1])
+    plain = model.caption(regions[1], check=False)
+    assert not any(word.presence is not None for word in plain)
     for word, other in zip(checked.words, plain.words, strict=True):
         assert word.boxes == other.boxes
         assert (word.presence is not None) == word.groundable
@@ -251,6 +252,7 @@ def test_a_captioner_alone_grounds_where_it_looks(small_bundle: Path, regions: l
     assert alone.ground(regions[0], ["a helmet"]).phrases[0].boxes
     with pytest.raises(DeixisError, match="has no grounder to check captions with"):
         alone.caption(regions[0], check=True)
+    assert all(word.presence is None for word in alone.caption(regions[0])), "nobody there to check it"
     with pytest.raises(DeixisError, match="holds no grounder"):
         deixis.load(small_bundle, grounder=small_bundle / "captioner")
 

@@ -49,20 +49,37 @@ def test_another_model_at_the_same_place_is_refused(small_bundle: Path) -> None:
 @pytest.mark.recipe
 @pytest.mark.parametrize("place", [["--processes", "2"], ["--engine", "ray", "--processes", "2"]])
 def test_the_files_of_commands_are_the_same_bytes_on_every_engine(
-    place: list[str], small_bundle: Path, tmp_path: Path
+    place: list[str], small_bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def call(*arguments: str) -> None:
-        done = CliRunner().invoke(app, [*arguments, "--model", str(small_bundle)])
+        done = CliRunner().invoke(app, list(arguments))
         assert done.exit_code == 0, done.output
 
+    model = ["--model", str(small_bundle)]
+    photos = [str(PHOTOS / photo) for photo in NAMES]
     for name, options in (("here", []), ("there", place)):
-        (tmp_path / name).mkdir()
-        photos = [str(PHOTOS / photo) for photo in NAMES]
-        call("caption", *photos, "-o", str(tmp_path / name / "captions.jsonl"), *options)
-        call("label", str(PHOTOS), "-o", str(tmp_path / name / "labels.json"), *options)
-    for file in ("captions.jsonl", "labels.json"):
-        here, there = ((tmp_path / name / file).read_bytes() for name in ("here", "there"))
-        assert here == there
-        assert here
-    assert len((tmp_path / "here" / "captions.jsonl").read_text().splitlines()) == 3
-    assert len(json.loads((tmp_path / "there" / "labels.json").read_text())["images"]) == 3
+        out = tmp_path / name
+        out.mkdir()
+        monkeypatch.setenv("DEIXIS_HOME", str(out / "home"))  # so that regions are found again
+        call("caption", *photos, "-o", str(out / "captions.jsonl"), *model, *options)
+        call("label", str(PHOTOS), "-o", str(out / "labels.json"), *model, *options)
+        call("search", str(PHOTOS), "--index", str(out / "index"), *model, *options)
+        evaluated = options or ["--processes", "0"]
+        call("evaluate", str(small_bundle), str(PHOTOS), "--replicates", "20", "-o", str(out / "scores"), *evaluated)
+    here, there = (files_of(tmp_path / name) for name in ("here", "there"))
+    assert here == there
+    made = {"captions.jsonl", "labels.json", "index/index.json", "index/segment-000001/regions.safetensors"}
+    assert made | {"index/segment-000001/words.npy", "scores/captions.jsonl"} <= set(here)
+    assert any(name.startswith("home/stores/") and name.endswith(".safetensors") for name in here)
+    assert len(here["captions.jsonl"].splitlines()) == 3
+    assert len(json.loads(here["labels.json"])["images"]) == 3
+
+
+def files_of(folder: Path) -> dict[str, bytes]:
+    """The files below a folder but parses, which say when they were packed; of scores all but how long they took."""
+    files = [path for path in folder.rglob("*") if path.is_file() and path.suffix not in (".md", ".html", ".gz")]
+    found = {str(path.relative_to(folder)): path.read_bytes() for path in files}
+    sections = json.loads(found["scores/scores.json"])["sections"]
+    kept = {section["protocol"]: section["scores"] for section in sections if "answer_ms" not in section["scores"]}
+    assert 3 < len(kept) == len(sections) - 1
+    return {**found, "scores/scores.json": json.dumps(kept).encode()}

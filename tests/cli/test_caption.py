@@ -40,7 +40,7 @@ def test_a_folder_as_text_and_as_json(small_bundle: Path, album: Path) -> None:
     for text in (*SAID, "astronaut.jpg", "helmet"):
         assert text in shown
     assert "\x1b" not in shown, "no colours where nobody can see them"
-    lines = call("caption", "*.jpg", "--model", small_bundle, "--json", "--check").stdout.splitlines()
+    lines = call("caption", "*.jpg", "--model", small_bundle, "--json").stdout.splitlines()
     answers = [GroundedCaption.from_json(json.loads(line)) for line in lines]
     assert [answer.text for answer in answers] == SAID
     assert all((word.presence is not None) == word.groundable for answer in answers for word in answer.words)
@@ -65,15 +65,15 @@ def test_checking_does_not_go_on_with_what_was_not_checked(
     small_bundle: Path, album: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     asked = ["caption", "coffee.jpg", "--model", str(small_bundle), "-o", "out.jsonl"]
-    call(*asked)
+    call(*asked, "--no-check")
     whole = (album / "out.jsonl").read_bytes()
     with pytest.raises(SystemExit):
-        cli.main([*asked, "--check"])
+        cli.main(asked)
     assert "out.jsonl holds captions that were not checked, such as that of coffee.jpg" in capsys.readouterr().err
     assert (album / "out.jsonl").read_bytes() == whole
     (album / "out.jsonl").unlink()
     call(*asked, "--check")
-    assert "1 caption, of which 1 there before" in call(*asked, "--check").stdout
+    assert "1 caption, of which 1 there before" in call(*asked).stdout
 
 
 def test_pages_and_pictures(small_bundle: Path, album: Path) -> None:
@@ -100,6 +100,11 @@ def test_pages_and_pictures(small_bundle: Path, album: Path) -> None:
         (["caption", "coffee.jpg", "--model", "BUNDLE", "--device", "toaster"], "on the device 'toaster'"),
         (["caption", "coffee.jpg", "--model", "BUNDLE", "--html", "coffee.jpg/a.html"], "coffee.jpg is no folder"),
         (["caption", "coffee.jpg", "--model", "BUNDLE", "--html", "/dev/null"], "/dev/null is a device or a pipe"),
+        (
+            ["caption", "coffee.jpg", "--model", "BUNDLE", "--no-check", "--threshold", "0.3"],
+            "a threshold belongs to the check",
+        ),
+        (["ground", "coffee.jpg", "a cup", "--model", "BUNDLE", "--threshold", "0.3"], "`deixis calibrate` fits that"),
         (["ground", "coffee.jpg"], "nothing to look for"),
         (["ground", "coffee.jpg", "", "--model", "BUNDLE"], "phrase 1 of 1 is empty"),
         (["ground", "gone.jpg", "a cup", "--model", "BUNDLE"], "there is no file gone.jpg"),

@@ -64,11 +64,11 @@ def test_captions_that_were_not_checked_do_not_join_those_that_were(
     small_bundle: Path, album: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     asked = ["caption", "--model", str(small_bundle), "-o", "o.jsonl"]
-    call(*asked, "photos/coffee.jpg", "--check")
+    call(*asked, "photos/coffee.jpg")
     whole = (album / "o.jsonl").read_bytes()
-    told = refused(capsys, *asked, "photos/coffee.jpg", "photos/chelsea.jpg")
+    told = refused(capsys, *asked, "photos/coffee.jpg", "photos/chelsea.jpg", "--no-check")
     assert "o.jsonl holds captions that were checked" in told
-    assert "add --check" in told
+    assert "leave out --no-check" in told
     assert (album / "o.jsonl").read_bytes() == whole
 
 
@@ -83,10 +83,14 @@ def test_pushing_without_a_network_is_one_line(
 
 
 def test_a_doubt_below_a_half_is_called_so_without_a_fit_too(small_bundle: Path, album: Path) -> None:
-    line = call("caption", "photos/coffee.jpg", "--model", small_bundle, "--check", "--json").stdout
-    words = [word for word in json.loads(line)["words"] if "presence" in word]
+    asked = ("caption", "photos/coffee.jpg", "--model", small_bundle, "--json")
+    words = [word for word in json.loads(call(*asked).stdout)["words"] if "presence" in word]
     assert any(word["presence"] < 0.5 for word in words), "the small matcher spreads its attention"
     assert all(word["trusted"] == (word["presence"] >= 0.5) for word in words)
+    least = min(word["presence"] for word in words)
+    lower = json.loads(call(*asked, "--threshold", str(least / 2)).stdout)["words"]
+    assert all(word["trusted"] for word in lower), "a lower threshold doubts less"
+    assert not any("presence" in word for word in json.loads(call(*asked, "--no-check").stdout)["words"])
 
 
 @pytest.mark.parametrize("ending", [".tif", ".bmp", ".avif"])

@@ -73,12 +73,13 @@ def baseline(tiny: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def teacher(tiny: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
+def teacher(tiny: list[str], classes: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A young matcher that knows more words than the captioner."""
     path = tmp_path_factory.mktemp("runs") / "pos-scan"
     data = [text for text in tiny if text.startswith("data.") and "min_count" not in text]
     stage = ["stages.matching.epochs=6", "stages.matching.batch=16", "stages.matching.optimizer.lr=2e-3"]
     overrides = ["size=cpu", *data, *stage, "data.min_count=1", "model.width=48", "validation.every=6"]
+    overrides.append(f"data.classes={classes / 'flickr30k_classes_480.txt'}")
     train(load_recipe("grounding/scan", overrides), path, threads=1, tensorboard=False)
     return path
 

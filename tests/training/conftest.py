@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +13,7 @@ from deixis.data.open import open_dataset
 from deixis.images import load_image
 from deixis.regions.store.writer import write_store
 from deixis.training.recipe import Recipe
-from deixis.types import Regions
+from deixis.types import Box, Regions
 
 FINGERPRINT = "grid:test"
 TRAIN, VALIDATION = 24, 8
@@ -40,13 +40,14 @@ log_every: 1
 """
 
 
-def grid_regions(pixels: np.ndarray, fingerprint: str = FINGERPRINT) -> Regions:
-    """Nine cells and the whole photo, each described by the mean and spread of its colours in quarters."""
+def grid_regions(pixels: np.ndarray, fingerprint: str = FINGERPRINT, things: Sequence[Box] = ()) -> Regions:
+    """Things, nine cells and the whole photo, each described by the mean and spread of its colours in quarters."""
     height, width = pixels.shape[:2]
     xs, ys = np.linspace(0, width, 4).astype(int).tolist(), np.linspace(0, height, 4).astype(int).tolist()
-    boxes = [(xs[c], ys[r], xs[c + 1], ys[r + 1]) for r in range(3) for c in range(3)] + [(0, 0, width, height)]
+    boxes = [tuple(map(int, box)) for box in things]
+    boxes += [(xs[c], ys[r], xs[c + 1], ys[r + 1]) for r in range(3) for c in range(3)] + [(0, 0, width, height)]
 
-    def describe(box: tuple[int, int, int, int]) -> np.ndarray:
+    def describe(box: tuple[int, ...]) -> np.ndarray:
         cut = pixels[box[1] : box[3], box[0] : box[2]] / 255
         parts = [part for half in np.array_split(cut, 2) for part in np.array_split(half, 2, axis=1)]
         return np.concatenate([np.concatenate([p.mean((0, 1)), p.std((0, 1))]) for p in parts])

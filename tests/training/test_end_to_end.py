@@ -113,12 +113,11 @@ def test_baseline_from_photos_to_captions(
 
 
 def test_supervised_bound_trains(store: Path, smaller: Path, shared: Path, tmp_path: Path) -> None:
-    recipe = BASELINE.with_name("supervised.yaml")
     small = ["size=cpu", f"data.dataset={smaller}", f"data.store={store}", "data.min_count=2", "model.width=64"]
     small += [f"data.classes={shared / 'data' / 'class-lists' / 'flickr30k_classes_480.txt'}", "log_every=1"]
     small += ["stages.words.epochs=8", "stages.words.batch=4", "stages.words.schedule={kind: constant}"]
     small += ["stages.words.optimizer.lr=3e-3", "validation.every=8"]
-    call("train", recipe, *small, "-o", tmp_path / "run", "--no-tensorboard")
+    call("train", "captioning/supervised:gvd", *small, "-o", tmp_path / "run", "--no-tensorboard")
     entries = [entry for entry in Run(tmp_path / "run").entries() if "loss" in entry]
     for name in ("supervision", "region_classification", "grounding"):
         first, last = (sum(entry[name] for entry in part) for part in (entries[:6], entries[-6:]))

@@ -15,10 +15,10 @@ from deixis.text.vocabulary import Vocabulary
 
 
 class How(TypedDict, total=False):
-    """The fields of :class:`Asking` by name, as methods take them: ``model.caption(photo, beam=3, check=True)``."""
+    """The fields of :class:`Asking` by name, as methods take them: ``model.caption(photo, beam=3, check=False)``."""
 
     beam: int
-    check: bool
+    check: bool | None
     method: Method | None
     pointing: Pointing | None
     threshold: float | None
@@ -31,14 +31,14 @@ class Asking:
 
     beam: int = BEAM
     """Beam width; 1 is greedy."""
-    check: bool = False
-    """Ask the grounder whether each thing is really there."""
+    check: bool | None = None
+    """Ask the grounder whether each thing is really there; None: where the model has one."""
     method: Method | None = None
     """Where words point: where the captioner looked, or where the grounder finds their phrases."""
     pointing: Pointing | None = None
     """How attention becomes a box."""
     threshold: float | None = None
-    """Probability below which the check doubts a thing."""
+    """Probability of being there below which a word is doubted and a phrase is not found; None: as was fitted."""
     fluent: bool = True
     """Keep from saying what reads badly (:func:`deixis.captioning.search.fluent.fluent_search`); papers do not."""
 
@@ -47,6 +47,8 @@ class Asking:
             raise DeixisError(f"beam should be at least 1, got {self.beam}")
         if self.threshold is not None and not 0 <= self.threshold <= 1:
             raise DeixisError(f"threshold should be a probability between 0 and 1, got {self.threshold}")
+        if self.threshold is not None and self.check is False:
+            raise DeixisError("a threshold belongs to the check: leave it out, or let captions be checked")
 
     @classmethod
     def of(cls, asking: Asking | None, **how: Unpack[How]) -> Asking:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from deixis.types import Regions
 
 HALF = 0.5
-"""Below it a word is doubted, where no threshold was fitted."""
+"""Below it a word is doubted, where no threshold was fitted or given."""
 
 
 def check(
@@ -30,18 +30,21 @@ def check(
     grounder: Grounder,
     vocabulary: Vocabulary,
     presence: Presence | None = None,
+    threshold: float | None = None,
 ) -> GroundedCaption:
     """Mark things that the grounder doubts as untrusted, and give every groundable word its probability.
 
     With ``presence`` (fitted: ``deixis bundle --calibrate``) the probability is that of the word being in the photo.
     Without, it is what the grounder says of the word's noun phrase; below a half, or where it says that the phrase is
-    not there, the word is doubted. Words it does not know stay as they are.
+    not there, the word is doubted. ``threshold`` takes the place of the fitted one, or of the half. Words it does not
+    know stay as they are.
     """
     if presence is None:
-        return check_phrases(caption, regions, grounder, vocabulary)
+        return check_phrases(caption, regions, grounder, vocabulary, threshold)
     from deixis.grounding.presence import match_words  # it needs torch, and what stands below does not
 
-    return doubted(caption, match_words(grounder, vocabulary, regions, things_named(caption)), presence)
+    scores = match_words(grounder, vocabulary, regions, things_named(caption))
+    return check_words(caption, scores, presence, threshold)
 
 
 def things_named(caption: GroundedCaption) -> list[str]:
@@ -49,21 +52,29 @@ def things_named(caption: GroundedCaption) -> list[str]:
     return [word.text.lower() for word in caption.words if word.groundable]
 
 
-def doubted(caption: GroundedCaption, scores: Sequence[float | None], presence: Presence) -> GroundedCaption:
+def check_words(
+    caption: GroundedCaption, scores: Sequence[float | None], presence: Presence, threshold: float | None = None
+) -> GroundedCaption:
     """Give the things of a caption their probability; ``scores`` are the matching scores of :func:`things_named`."""
+    least = presence.threshold if threshold is None else threshold
     words = list(caption.words)
     asked = [at for at, word in enumerate(words) if word.groundable]
     for at, score in zip(asked, scores, strict=True):
         if score is not None:
             sure = presence(score)
-            words[at] = replace(words[at], presence=sure, trusted=words[at].trusted and sure >= presence.threshold)
+            words[at] = replace(words[at], presence=sure, trusted=words[at].trusted and sure >= least)
     return replace(caption, words=tuple(words))
 
 
 def check_phrases(
-    caption: GroundedCaption, regions: Seen, grounder: Points[Seen], vocabulary: Vocabulary
+    caption: GroundedCaption,
+    regions: Seen,
+    grounder: Points[Seen],
+    vocabulary: Vocabulary,
+    threshold: float | None = None,
 ) -> GroundedCaption:
     """Ask about each word's noun phrase, where no curve of presence was fitted."""
+    least = HALF if threshold is None else threshold
     answers = list(grounder.ground(regions, chunk(caption.text, vocabulary)).phrases)
     words = []
     for word in caption.words:
@@ -72,7 +83,7 @@ def check_phrases(
             if answer is None:  # "playing soccer" read as a verb: ask about the word by itself
                 answer = next(iter(grounder.ground(regions, chunk(word.text, vocabulary)).phrases), None)
             if answer is not None:
-                sure = answer.found and answer.score >= HALF
+                sure = answer.found and answer.score >= least
                 word = replace(word, presence=answer.score, trusted=word.trusted and sure)
         words.append(word)
     return replace(caption, words=tuple(words))

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import torch
 from torch import Tensor
 
+from deixis.answering.asking import Asking
 from deixis.answering.segments import Segment, choose_segments, read_segments
 from deixis.answering.shots import find_cuts
 from deixis.answering.tracks import Candidates, follow
@@ -54,16 +55,20 @@ class ClipOptions:
 
     frames: int = FRAMES
     beam: int = CLIP_BEAM
-    check: bool = False
-    """Ask the grounder whether each thing is there; it then has no box on frames where the grounder doubts it."""
+    check: bool | None = None
+    """Ask the grounder whether each thing is there; it then has no box on frames where the grounder doubts it. None:
+    where the model has one."""
     method: Method | None = None
     """Where words point: ``attention`` or ``grounder``; None is what the model's card says."""
     smooth: bool = True
     """Follow one thing from frame to frame (:mod:`deixis.answering.tracks`)."""
     reading: Reading | None = None
     """None: together for a captioner that learned from clips, apart for one that learned from photos."""
+    threshold: float | None = None
+    """Probability of being there below which a thing is doubted; None: as was fitted."""
 
     def __post_init__(self) -> None:
+        Asking(check=self.check, threshold=self.threshold)  # refuses what cannot be
         if not 1 <= self.frames <= MOST_FRAMES:
             raise DeixisError(f"1 to {MOST_FRAMES} frames of a segment are looked at, not {self.frames}")
         if self.beam < 1:
@@ -137,7 +142,8 @@ def caption_frames(
     ]
     said = GroundedCaption("", frames[0].size, text, tuple(words), score)
     phrases = _phrases(model, frames, said) if method == "grounder" else {}
-    checked = [model.checked(said, one) for one in frames] if options.check else []
+    checks = model.checks(options.check)
+    checked = [model.checked(said, one, options.threshold) for one in frames] if checks else []
     for at, word in enumerate(words):
         if not word.groundable:
             continue
@@ -171,8 +177,7 @@ def _options(options: ClipOptions | None, changes: Mapping[str, Any]) -> ClipOpt
 
 
 def _method(model: Deixis, options: ClipOptions) -> Method:
-    if options.check:
-        model.require_grounder()
+    model.checks(options.check)
     usual: Method = model.card.method if model.card.method in model.methods else "attention"
     method = options.method or usual
     if method not in model.methods:

@@ -9,8 +9,9 @@ from typing import overload
 
 import torch
 
+from deixis.answering.asking import Asking
 from deixis.answering.photos import Seen, kept_photo, photo_name, photo_names
-from deixis.answering.phrases import doubtful_where_unknown, phrases_of_sentence, single_phrases
+from deixis.answering.phrases import doubtful_where_unknown, found_from, phrases_of_sentence, single_phrases
 from deixis.answering.several import with_further_boxes
 from deixis.errors import DeixisError
 from deixis.interfaces import Grounder
@@ -37,6 +38,15 @@ class FindsPhrases(ABC):
     def _seen(self, images: Sequence[Seen]) -> list[Regions]:
         """Return the regions of photos."""
 
+    def require_threshold(self, threshold: float | None) -> None:
+        """Refuse a threshold that is no probability, or that nothing is compared with."""
+        Asking(threshold=threshold)
+        if threshold and getattr(self._judge, "calibration", None) is None:  # from 0 on everything is found
+            raise DeixisError(
+                f"{self.name} does not say how probably a phrase is in a photo, so there is nothing to compare the "
+                f"threshold {threshold:g} with: `deixis calibrate` fits that"
+            )
+
     @overload
     def ground(
         self,
@@ -46,10 +56,17 @@ class FindsPhrases(ABC):
         sentence: str | None = None,
         name: str | None = None,
         boxes: int = 1,
+        threshold: float | None = None,
     ) -> GroundedPhrases: ...
     @overload
     def ground(
-        self, image: list[Seen], phrases: Sequence[str] | None = None, *, sentence: str | None = None, boxes: int = 1
+        self,
+        image: list[Seen],
+        phrases: Sequence[str] | None = None,
+        *,
+        sentence: str | None = None,
+        boxes: int = 1,
+        threshold: float | None = None,
     ) -> list[GroundedPhrases]: ...
     def ground(
         self,
@@ -59,6 +76,7 @@ class FindsPhrases(ABC):
         sentence: str | None = None,
         name: str | None = None,
         boxes: int = 1,
+        threshold: float | None = None,
     ) -> GroundedPhrases | list[GroundedPhrases]:
         """Find phrases in a photo: phrases alone, the noun phrases of a sentence, or phrases as parts of a sentence.
 
@@ -68,9 +86,10 @@ class FindsPhrases(ABC):
             sentence: Says what stands around the phrases; without phrases, its noun phrases are looked for.
             name: What the answer calls the photo.
             boxes: How many boxes a phrase may have, where several things answer to it.
+            threshold: Probability of being there below which a phrase is not found; None: as was fitted.
         """
         if isinstance(image, list):
-            return [self.ground(one, phrases, sentence=sentence, boxes=boxes) for one in image]
+            return [self.ground(one, phrases, sentence=sentence, boxes=boxes, threshold=threshold) for one in image]
         phrases = [phrases] if isinstance(phrases, str) else phrases
         if sentence is not None:
             sentences = [phrases_of_sentence(sentence, self.words, phrases)]
@@ -78,7 +97,7 @@ class FindsPhrases(ABC):
             sentences = single_phrases(phrases, self.words)
         else:
             raise DeixisError("nothing to look for: give phrases, such as 'a man', or a sentence")
-        answers = self.ground_sentences(image, sentences, name=name)
+        answers = self.ground_sentences(image, sentences, name=name, threshold=threshold)
         found = [with_further_boxes(phrase, boxes) for answer in answers for phrase in answer.phrases]
         if sentence is None:
             found = [replace(phrase, start=None, end=None) for phrase in found]
@@ -86,9 +105,10 @@ class FindsPhrases(ABC):
         return replace(answers[0], phrases=tuple(found), sentence=sentence, photo=photo)
 
     def ground_sentences(
-        self, image: Seen, sentences: Sequence[Sentence], *, name: str | None = None
+        self, image: Seen, sentences: Sequence[Sentence], *, name: str | None = None, threshold: float | None = None
     ) -> list[GroundedPhrases]:
         """Find the phrases of sentences that are parsed already (``deixis.text.rules.chunker``), in few passes."""
+        self.require_threshold(threshold)
         seen = self._judged(self._seen([image])[0])
         with torch.inference_mode():
             answers = self._judge.ground_all(seen, sentences)
@@ -98,7 +118,7 @@ class FindsPhrases(ABC):
                 named,
                 seen.size,
                 tuple(
-                    doubtful_where_unknown(answer, sentence, phrase, self.words)
+                    doubtful_where_unknown(found_from(answer, threshold), sentence, phrase, self.words)
                     for phrase, answer in zip(sentence.phrases, grounded.phrases, strict=True)
                 ),
                 sentence.text,

@@ -8,10 +8,11 @@ that file is lost, photos are told apart by their names alone.
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Iterable
 from pathlib import Path
 
-from deixis.errors import DeixisError
+from deixis.atomic import cannot_write
 
 _CHUNK = 2**20
 
@@ -27,11 +28,16 @@ class KnownPhotos:
     def __init__(self, answers: Path) -> None:
         self.path = answers.with_name(f".{answers.name}.photos")
         self._names: dict[str, str] = {}
+        self._there: set[tuple[str, str]] = set()
         if self.path.is_file():
-            for line in self.path.read_text(encoding="utf-8", errors="replace").splitlines():
+            data = self.path.read_bytes()
+            whole = data[: data.rfind(b"\n") + 1]
+            for line in whole.decode("utf-8", errors="replace").splitlines():
                 digest, gap, name = line.partition("  ")
-                if gap and len(digest) == 64:  # a line cut short is of a photo that is asked again
-                    self._names.setdefault(digest, name)
+                if gap and len(digest) == 64:
+                    self._know(digest, name)
+            if len(whole) < len(data):  # a line cut short is of a photo that is asked again
+                os.truncate(self.path, len(whole))
 
     def name_of(self, photo: Path) -> str | None:
         """Return what a photo was called when it was answered, or None for one that was not, or cannot be read."""
@@ -43,7 +49,11 @@ class KnownPhotos:
             return None
 
     def add(self, photos: Iterable[str]) -> None:
-        """Remember photos, by the paths that they were just read from."""
+        """Remember photos, by the paths that they were just read from.
+
+        To be called before their answers are written: a photo that is known and has no answer is asked again, one that
+        has an answer and is not known would be answered twice under another name.
+        """
         lines = []
         for name in photos:
             if "\n" in name:
@@ -52,13 +62,18 @@ class KnownPhotos:
                 digest = _digest(Path(name))
             except OSError:  # gone in the meantime
                 continue
-            if self._names.setdefault(digest, name) == name:
+            if (digest, name) not in self._there:
+                self._know(digest, name)
                 lines.append(f"{digest}  {name}\n")
         try:
             with self.path.open("a", encoding="utf-8", errors="replace") as file:
                 file.writelines(lines)
         except OSError as error:
-            raise DeixisError(f"cannot write {self.path}: {error.strerror or error}") from error
+            raise cannot_write(self.path, error) from error
+
+    def _know(self, digest: str, name: str) -> None:
+        self._names[digest] = name  # the latest, as an earlier one may have been killed before it was answered
+        self._there.add((digest, name))
 
 
 def _digest(path: Path) -> str:

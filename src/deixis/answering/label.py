@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from deixis.answering.asking import Asking
 from deixis.answering.load import Deixis
 from deixis.answering.resumable_lines import AnswerLines
 from deixis.answering.work import Asked, FindPhrases, FindSentences, Place, answer_photos
@@ -21,9 +22,14 @@ from deixis.types import Example, GroundedPhrases, ImageFile, Sentence
 Failed = Callable[[str, DeixisError], None]
 
 
-def open_drafts(output: Path, model: Deixis) -> AnswerLines[GroundedPhrases]:
-    """Open the file beside ``output`` that holds what is done, so that a stopped command can go on."""
-    path = output.with_name(f".{output.name}.drafts.jsonl")
+def open_drafts(output: Path, model: Deixis, threshold: float | None = None) -> AnswerLines[GroundedPhrases]:
+    """Open the file beside ``output`` that holds what is done, so that a stopped command can go on.
+
+    Drafts of another threshold are another file: what was found, and with how many boxes, differs.
+    """
+    model.require_threshold(threshold)
+    own = "" if threshold is None else f".{threshold:g}"
+    path = output.with_name(f".{output.name}{own}.drafts.jsonl")
     return AnswerLines.open(path, GroundedPhrases.from_json, model=model.name, key=_key)
 
 
@@ -34,6 +40,7 @@ def draft_labels(
     drafts: AnswerLines[GroundedPhrases],
     failed: Failed,
     *,
+    asking: Asking | None = None,
     place: Place | None = None,
     source: tuple[str, str | None] = ("lite", None),
 ) -> Iterator[int]:
@@ -62,7 +69,8 @@ def draft_labels(
             else:
                 passed += 1
 
-    for found in answer_photos(model, waiting(), FindSentences(), place or Place(), source=source):
+    ask = FindSentences(asking or Asking())
+    for found in answer_photos(model, waiting(), ask, place or Place(), source=source):
         for name, reason in found.failed:
             failed(name, DeixisError(reason))
         drafts.add(found.answers)
@@ -79,6 +87,7 @@ def draft_phrases(
     failed: Failed,
     *,
     boxes: int = 1,
+    asking: Asking | None = None,
     place: Place | None = None,
     source: tuple[str, str | None] = ("lite", None),
 ) -> Iterator[int]:
@@ -93,6 +102,7 @@ def draft_phrases(
         drafts: What is done already; photos that were asked for other phrases are asked again.
         failed: Told which photos cannot be read.
         boxes: At most so many boxes of a phrase.
+        asking: How; its threshold says what counts as found.
         place: Where; this process if None.
         source: What other processes load, see :func:`deixis.answering.work.answer_photos`.
     """
@@ -103,7 +113,8 @@ def draft_phrases(
         or [phrase.text for phrase in done.phrases] != list(phrases)
     ]
     yield len(photos) - len(waiting)
-    for found in answer_photos(model, waiting, FindPhrases(tuple(phrases), boxes), place or Place(), source=source):
+    ask = FindPhrases(tuple(phrases), boxes, asking or Asking())
+    for found in answer_photos(model, waiting, ask, place or Place(), source=source):
         for name, reason in found.failed:
             failed(name, DeixisError(reason))
         labelled = [

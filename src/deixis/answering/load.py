@@ -144,6 +144,12 @@ class Deixis(FindsPhrases):
                 f"{self.name} has no grounder to check captions with: name one (--grounder RUN), or use lite"
             )
 
+    def checks(self, asked: bool | None) -> bool:
+        """Return whether captions are checked: as asked, else wherever there is a grounder to ask."""
+        if asked:
+            self.require_grounder()
+        return self._grounder is not None if asked is None else asked
+
     def require_method(self, method: str | None) -> None:
         """Refuse a way of pointing that this model does not have; None, its own choice, is always there."""
         if method is not None and method not in self.methods:
@@ -229,13 +235,14 @@ class Deixis(FindsPhrases):
         data = self.captioner.config.inputs
         return Look(caption, seen[0].top(data.regions, whole=data.whole_image), attention)
 
-    def checked(self, caption: GroundedCaption, image: Seen) -> GroundedCaption:
+    def checked(self, caption: GroundedCaption, image: Seen, threshold: float | None = None) -> GroundedCaption:
         """Ask the grounder whether each thing that a caption names is on a photo; boxes stay as they are."""
-        return self._pointed(caption, self._seen([image])[0], Asking(method="attention", check=True))
+        asking = Asking(method="attention", check=True, threshold=threshold)
+        return self._pointed(caption, self._seen([image])[0], asking)
 
     def repointed(self, caption: GroundedCaption, image: Seen) -> GroundedCaption:
         """Let the grounder say where the words of a caption point, in place of where the captioner looked."""
-        return self._pointed(caption, self._seen([image])[0], Asking(method="grounder"))
+        return self._pointed(caption, self._seen([image])[0], Asking(method="grounder", check=False))
 
     def search(
         self, folder: str | Path, query: str, *, top: int = 20, index: str | Path | None = None, update: bool = True
@@ -263,7 +270,8 @@ class Deixis(FindsPhrases):
         name: str | None = None,
         frames: int | None = None,
         beam: int | None = None,
-        check: bool = False,
+        check: bool | None = None,
+        threshold: float | None = None,
         method: Method | None = None,
         smooth: bool = True,
         reading: Reading | None = None,
@@ -279,6 +287,7 @@ class Deixis(FindsPhrases):
             method,
             smooth,
             reading,
+            threshold,
         )
         return caption_clip(self, clip, segments=segments, every=every, name=name, options=options)
 
@@ -319,19 +328,15 @@ class Deixis(FindsPhrases):
         return asking.method or (self.card.method if self.card.method in self.methods else "attention")
 
     def _pointed(self, caption: GroundedCaption, regions: Regions, asking: Asking) -> GroundedCaption:
-        method = self.method_of(asking)
-        if asking.check:
-            self.require_grounder()
-        if method == "attention" and not asking.check:
+        method, checks = self.method_of(asking), self.checks(asking.check)
+        if method == "attention" and not checks:
             return caption
         regions = self._judged(regions)
         if method == "grounder":
             caption = reground(caption, regions, self._judge, self.words)
-        if asking.check:
-            presence = self.card.presence
-            if presence is not None and asking.threshold is not None:
-                presence = replace(presence, threshold=asking.threshold)
-            caption = check_caption(caption, regions, self._judge, self.words, presence)
+        if checks:
+            presence, threshold = self.card.presence, asking.threshold
+            caption = check_caption(caption, regions, self._judge, self.words, presence, threshold)
         return caption
 
     @cached_property

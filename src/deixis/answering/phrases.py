@@ -55,6 +55,13 @@ def as_asked(sentence: Sentence, vocabulary: Vocabulary) -> Sentence:
     return chunk(Sentence(sentence.text, bare, phrases), vocabulary)
 
 
+def found_from(answer: GroundedPhrase, threshold: float | None) -> GroundedPhrase:
+    """Say "found" of what is at least so probably there; None leaves it to the grounder, and so does no probability."""
+    if threshold is None or answer.presence is None:
+        return answer
+    return replace(answer, found=answer.presence >= threshold)
+
+
 def doubtful_where_unknown(
     answer: GroundedPhrase, sentence: Sentence, phrase: Phrase, words: Vocabulary
 ) -> GroundedPhrase:
@@ -62,7 +69,8 @@ def doubtful_where_unknown(
     inside = sentence.tokens[phrase.first : phrase.last]
     telling = [token for token in inside if token.tag in _TELLS]
     known = any(normal_word(token.text) in words for token in telling)
-    return answer if known else replace(answer, found=False, score=0.0)
+    presence = None if answer.presence is None else 0.0
+    return answer if known else replace(answer, found=False, score=0.0, presence=presence)
 
 
 def _check(text: object, what: str) -> None:

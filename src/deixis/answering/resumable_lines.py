@@ -122,7 +122,7 @@ def require_alike(path: Path, captions: Iterable[GroundedCaption], *, checked: b
     for caption in captions:
         things = [word for word in caption.words if word.groundable]
         if things and checked != any(word.presence is not None for word in things):
-            held, way = ("not checked", "leave out --check") if checked else ("checked", "add --check")
+            held, way = ("not checked", "add --no-check") if checked else ("checked", "leave out --no-check")
             raise DeixisError(
                 f"{path} holds captions that were {held}, such as that of {caption.image}: {way}, "
                 "choose another file with -o, or delete it"

@@ -80,6 +80,8 @@ class Caption:
 class FindSentences:
     """The phrases of given sentences, in the photo they belong to."""
 
+    asking: Asking = field(default_factory=Asking)
+
     def __call__(
         self, model: Deixis, photos: list[tuple[str, Any]], questions: list[list[Sentence]]
     ) -> list[GroundedPhrases]:
@@ -87,7 +89,7 @@ class FindSentences:
         seen = model.regions([pixels for _, pixels in photos])
         found: list[GroundedPhrases] = []
         for (name, _), regions, sentences in zip(photos, seen, questions, strict=True):
-            found += model.ground_sentences(regions, sentences, name=name)
+            found += model.ground_sentences(regions, sentences, name=name, threshold=self.asking.threshold)
         return found
 
 
@@ -97,12 +99,13 @@ class FindPhrases:
 
     phrases: tuple[str, ...]
     boxes: int = 1
+    asking: Asking = field(default_factory=Asking)
 
     def __call__(self, model: Deixis, photos: list[tuple[str, Any]], questions: list[None]) -> list[GroundedPhrases]:
         """Find the regions of photos together, then the phrases in each."""
         seen = model.regions([pixels for _, pixels in photos])
         return [
-            model.ground(regions, self.phrases, name=name, boxes=self.boxes)
+            model.ground(regions, self.phrases, name=name, boxes=self.boxes, threshold=self.asking.threshold)
             for (name, _), regions in zip(photos, seen, strict=True)
         ]
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from deixis.cli.options import Method, Objectness, Point, Regionness, Threshold
+from deixis.cli.options import Check, Method, Objectness, Point, Regionness, Threshold
 from deixis.cli.places import EngineOption, ProcessesOption
 from deixis.defaults import BEAM
 
@@ -26,7 +26,7 @@ def caption(
     model: Annotated[str, typer.Option(help="A run, checkpoint or bundle folder, a hub name, or lite.")] = "lite",
     grounder: Annotated[str | None, typer.Option(help="Take the grounder of this run or bundle.")] = None,
     beam: Annotated[int, typer.Option(min=1, max=50, help="Beam width; 1 is greedy.")] = BEAM,
-    check: Annotated[bool, typer.Option(help="Ask the grounder whether each thing is really there.")] = False,
+    check: Check = None,
     method: Method = None,
     point: Point = None,
     objectness: Objectness = None,
@@ -65,8 +65,7 @@ def caption(
     check_output(html, "page.html")
     answerer = loaded(model, grounder, device)
     asking = asked(answerer, Asking(check=check), beam, method, point, objectness, regionness, threshold)
-    if check:
-        answerer.require_grounder()
+    checked = answerer.checks(check)
     failed: list[str] = []
     answers: dict[str, GroundedCaption] = {}
     console = answer_console(picture)
@@ -79,7 +78,7 @@ def caption(
         )
         known = None if output is None else KnownPhotos(output)
         if lines is not None and known is not None:
-            require_alike(lines.path, lines.answers.values(), checked=check)
+            require_alike(lines.path, lines.answers.values(), checked=checked)
             answers = _answered(paths, lines.answers, known)
         waiting = [path for path in paths if str(path) not in answers]
         made = answer_photos(
@@ -91,8 +90,8 @@ def caption(
         )
         for batch in _shown(made, len(waiting), failed):
             if lines is not None and known is not None:
-                lines.add(batch)
                 known.add(answer.image for answer in batch)
+                lines.add(batch)
             answers |= {answer.image: answer for answer in batch}
             for answer in batch:
                 if as_json:

@@ -39,6 +39,7 @@ def evaluate(
     threshold: Threshold = None,
     metrics: Annotated[str, typer.Option(help="Caption metrics; METEOR is added where Java is.")] = "bleu,rouge,cider",
     limit: Annotated[int | None, typer.Option(min=1, help="Only the first so many images.")] = None,
+    skip: Annotated[int, typer.Option(min=0, help="Leave out the first so many, such as those a fit saw.")] = 0,
     replicates: Annotated[int, typer.Option(min=0, help="Bootstrap samples of the intervals; 0 for none.")] = 1000,
     retrieval: Annotated[
         int | None,
@@ -57,8 +58,8 @@ def evaluate(
 
     Captions: BLEU, ROUGE-L, CIDEr, METEOR. Grounding: F1 all and loc, per class and per sentence, error types.
     Attention accuracy on the references. Phrases: R@1/5/10 and pointing under both protocols, and what the regions
-    allow. Retrieval both ways. A bundle (such as lite) is measured as it answers, with its time per photo.
-    Every number with its 95 % bootstrap interval by photo.
+    allow. COCO's categories, asked for where they are and where they are not. Retrieval both ways. A bundle (such as
+    lite) is measured as it answers, with its time per photo. Every number with its 95 % bootstrap interval by photo.
     """
     from deixis.cli.options import asked, loaded
     from deixis.cli.score import print_report
@@ -73,6 +74,7 @@ def evaluate(
         reader=reader,
         classes=classes,
         limit=limit,
+        skip=skip,
         metrics=tuple(name.strip() for name in metrics.split(",") if name.strip()),
         replicates=replicates,
         batch=batch,

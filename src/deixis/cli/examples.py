@@ -4,7 +4,7 @@ from __future__ import annotations
 
 EXAMPLES: dict[str, tuple[str, ...]] = {
     "caption": (
-        "deixis caption photo.jpg --check",
+        "deixis caption photo.jpg",
         "deixis caption photos/ -o captions.jsonl",
         "deixis caption photo.jpg --html page.html --png",
     ),

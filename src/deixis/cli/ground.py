@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from deixis.cli.options import Threshold
+
 
 def ground(
     photo: Annotated[Path, typer.Argument(metavar="PHOTO", help="An image file.")],
@@ -19,6 +21,7 @@ def ground(
     ] = None,
     model: Annotated[str, typer.Option(help="A run, checkpoint or bundle folder, a hub name, or lite.")] = "lite",
     grounder: Annotated[str | None, typer.Option(help="Take the grounder of this run or bundle.")] = None,
+    threshold: Threshold = None,
     html: Annotated[Path | None, typer.Option(help="Write a page that opens offline.")] = None,
     png: Annotated[bool, typer.Option("--png", help="Write NAME.deixis.png, here.")] = False,
     picture: Annotated[
@@ -37,7 +40,8 @@ def ground(
     if not phrases and sentence is None:
         raise DeixisError('nothing to look for: give phrases, such as "a man", or --sentence "A man in a red hat."')
     check_output(html, "page.html")
-    answer = load(model, grounder=grounder, device=device).ground(photo, phrases or None, sentence=sentence)
+    loaded = load(model, grounder=grounder, device=device)
+    answer = loaded.ground(photo, phrases or None, sentence=sentence, threshold=threshold)
     written = write_pictures([answer], html=html, png=png)
     if as_json:
         typer.echo(json.dumps(answer.to_json(), ensure_ascii=False))

@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import typer
 
+from deixis.cli.options import Threshold
 from deixis.cli.places import EngineOption, ProcessesOption
 
 if TYPE_CHECKING:
+    from deixis.answering.asking import Asking
     from deixis.answering.label import Failed
     from deixis.answering.load import Deixis
     from deixis.answering.resumable_lines import AnswerLines
@@ -39,6 +41,10 @@ def label(
     split: Annotated[str | None, typer.Option(help="Only this split.")] = None,
     model: Annotated[str, typer.Option(help="A run, checkpoint or bundle folder, a hub name, or lite.")] = "lite",
     grounder: Annotated[str | None, typer.Option(help="Take the grounder of this run or bundle.")] = None,
+    check: Annotated[
+        bool, typer.Option("--check/--no-check", help="Doubt what is probably not there, or believe every phrase.")
+    ] = True,
+    threshold: Threshold = None,
     reader: Annotated[str | None, typer.Option(help="The dataset's format, where it is not recognised.")] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Only the first so many photos.")] = None,
     prefix: Annotated[
@@ -57,6 +63,7 @@ def label(
     from rich.console import Console
     from rich.progress import Progress
 
+    from deixis.answering.asking import Asking
     from deixis.answering.label import open_drafts
     from deixis.answering.load import load
     from deixis.answering.work import Place
@@ -76,14 +83,20 @@ def label(
         failed += 1
         typer.echo(f"deixis: {image}: {error}", err=True)
 
-    where = _Where(Place(engine, processes, device), (model, grounder))
+    asking = Asking(check=check, threshold=threshold)
+    if not check:
+        asking = Asking(threshold=0.0)  # whatever its probability, it counts as found
+    where = _Where(Place(engine, processes, device), (model, grounder), asking)
     work = (
         _of_captions(data, split, reader, limit, where)
         if wanted is None
         else _of_phrases(data, wanted, boxes, limit, where)
     )
     loaded = load(model, grounder=grounder, device=device)
-    with open_drafts(output, loaded) as drafts, Progress(console=Console(stderr=True), transient=True) as bar:
+    with (
+        open_drafts(output, loaded, asking.threshold) as drafts,
+        Progress(console=Console(stderr=True), transient=True) as bar,
+    ):
         task = bar.add_task("photos", total=work.photos)
         for count in work.run(loaded, drafts, note):
             bar.advance(task, count)
@@ -124,10 +137,11 @@ def _phrases(given: str | None, file: Path | None, split: str | None, reader: st
 
 
 class _Where(NamedTuple):
-    """Where the work is done, and which model is loaded there."""
+    """Where the work is done, which model is loaded there, and how it is asked."""
 
     place: Place
     source: tuple[str, str | None]
+    asking: Asking
 
 
 def _of_captions(data: str, split: str | None, reader: str | None, limit: int | None, where: _Where) -> _Work:
@@ -141,7 +155,7 @@ def _of_captions(data: str, split: str | None, reader: str | None, limit: int | 
     return _Work(
         len(ids),
         lambda model, drafts, failed: draft_labels(
-            model, dataset, ids, drafts, failed, place=where.place, source=where.source
+            model, dataset, ids, drafts, failed, asking=where.asking, place=where.place, source=where.source
         ),
         nothing,
     )
@@ -158,7 +172,15 @@ def _of_phrases(data: str, phrases: list[str], boxes: int, limit: int | None, wh
     return _Work(
         len(photos),
         lambda model, drafts, failed: draft_phrases(
-            model, photos, phrases, drafts, failed, boxes=boxes, place=where.place, source=where.source
+            model,
+            photos,
+            phrases,
+            drafts,
+            failed,
+            boxes=boxes,
+            asking=where.asking,
+            place=where.place,
+            source=where.source,
         ),
         f"none of the {len(photos)} photos of {folder} can be read: nothing to label",
     )

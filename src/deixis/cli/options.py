@@ -21,8 +21,15 @@ Point = Annotated[
 ]
 Objectness = Annotated[float | None, typer.Option(help="Exponent of the regions' objectness beside attention.")]
 Regionness = Annotated[float | None, typer.Option(help="Exponent of the regions' regionness beside attention.")]
+Check = Annotated[
+    bool | None,
+    typer.Option(
+        "--check/--no-check", help="Ask the grounder whether each thing is there (default: if the model has one)."
+    ),
+]
 Threshold = Annotated[
-    float | None, typer.Option(min=0, max=1, help="Probability below which the check doubts a thing.")
+    float | None,
+    typer.Option(min=0, max=1, help="Probability of being there below which a thing is doubted; else as was fitted."),
 ]
 
 

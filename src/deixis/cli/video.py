@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
+from deixis.cli.options import Check, Threshold
 from deixis.defaults import CLIP_BEAM
 from deixis.errors import DeixisError
 
@@ -32,7 +33,8 @@ def video(
     every: Annotated[str | None, typer.Option(help="Or cut the clip every so long: 5s, 1:30.")] = None,
     frames: Annotated[int, typer.Option(min=1, max=100, help="Frames looked at in a segment.")] = 10,
     beam: Annotated[int, typer.Option(min=1, max=50, help="Beam width; 1 is greedy.")] = CLIP_BEAM,
-    check: Annotated[bool, typer.Option(help="Ask the grounder whether each thing is there, frame by frame.")] = False,
+    check: Check = None,
+    threshold: Threshold = None,
     method: Annotated[
         str | None, typer.Option(help="Where words point: attention, or grounder; else what suits the model.")
     ] = None,
@@ -74,11 +76,10 @@ def video(
     cuts = find_cuts(clip) if given is None else []
     wanted = choose_segments(facts.duration, given, length, cuts=cuts, clip=str(clip))
     reading: Reading | None = None if together is None else "together" if together else "apart"
-    options = ClipOptions(frames, beam, check, cast("Method | None", method), smooth, reading)
+    options = ClipOptions(frames, beam, check, cast("Method | None", method), smooth, reading, threshold)
     loaded = load(model, grounder=grounder, device=device)
     loaded.require_method(method)
-    if check:
-        loaded.require_grounder()
+    checked = loaded.checks(check)
     console = answer_console(None)
     answers: dict[str, GroundedCaption] = {}
     with ExitStack() as stack:
@@ -87,7 +88,7 @@ def video(
             opened = AnswerLines.open(output, GroundedCaption.from_json, model=loaded.name, key=_key)
             lines = stack.enter_context(opened)
             answers = dict(lines.answers)
-            require_alike(output, answers.values(), checked=check)
+            require_alike(output, answers.values(), checked=checked)
         waiting = [segment for segment in wanted if _named(clip, segment) not in answers]
         for answer in caption_segments(loaded, facts, waiting, options=options):
             answers[_key(answer)] = answer

@@ -44,6 +44,7 @@ class Coco(Dataset):
     """COCO captions with instances as objects; crowds are left out, for a crowd is not one thing."""
 
     format = "coco"
+    names_every_object = True
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)

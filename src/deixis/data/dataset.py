@@ -77,6 +77,8 @@ class Dataset(ABC):
     """The name by which ``open_dataset(path, format=...)`` knows this reader."""
     many_files: ClassVar[bool] = False
     """Whether each example is parsed from files of its own, so that several processes read faster than one."""
+    names_every_object: ClassVar[bool] = False
+    """Whether objects are labelled with categories, and every thing of such a category has a box: absence is known."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

@@ -3,7 +3,8 @@
 Positives are the phrases of a photo's own captions. Negatives are phrases of another photo's captions whose head word
 no caption of this photo says. Such a thing may still be in the picture, unsaid; so the figures are, if anything, too
 modest. Captions without annotated phrases are cut into noun phrases. They tell whether a thing is there, not whether a
-box is right: that curve is then taken over from the model the grounder started from.
+box is right: that curve is then taken over from the model the grounder started from. A dataset that boxes every thing
+of its categories (COCO) adds those: "a dog" where one is, and where surely none is (:mod:`.categories`).
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from deixis.answering.phrases import as_asked
 from deixis.data.collate import CaptionEncoder, EncodedCaption, EncodedExample, RegionSource, collate, encode_example
 from deixis.data.sampler import split
 from deixis.errors import BadFileError, DeixisError
+from deixis.evaluation.categories import known_things
 from deixis.evaluation.setting import Evaluation
 from deixis.geometry import iou
 from deixis.grounding.base import LONGEST_SENTENCE, WordGrounder
@@ -58,6 +60,16 @@ class Judged:
     def take(self, rows: Flags) -> Judged:
         """Return some of the phrases."""
         return Judged(self.signals[rows], self.photo[rows], self.right[rows], self.boxed[rows])
+
+    def numbered_from(self, first: int) -> Judged:
+        """Return the same with the photos' numbers shifted, so that those of several datasets differ."""
+        return replace(self, photo=self.photo + first)
+
+    @classmethod
+    def joined(cls, parts: Sequence[Judged]) -> Judged:
+        """Return phrases of several kinds together."""
+        fields = ((part.signals, part.photo, part.right, part.boxed) for part in parts)
+        return cls(*(np.concatenate(values) for values in zip(*fields, strict=True)))
 
 
 @torch.no_grad()
@@ -176,14 +188,24 @@ def calibration_section(calibration: Calibration, own: Judged, other: Judged) ->
     )
 
 
-def calibrate(work: Evaluation, keep: float = KEEP) -> Calibration:
-    """Fit the calibration of a model to the photos of an evaluation, and keep it in the model's folder."""
-    grounder, own, other = judged(work)
+def calibrate(works: Sequence[Evaluation], keep: float = KEEP) -> Calibration:
+    """Fit the calibration of a model to the photos of its evaluations, and keep it in the model's folder."""
+    kinds: list[tuple[Judged, Judged]] = []
+    passed = 0
+    for work in works:
+        grounder, *captions = judged(work)
+        both = [captions, judged_categories(work, grounder)] if work.dataset.names_every_object else [captions]
+        kinds += [(own.numbered_from(passed), other.numbered_from(passed)) for own, other in both]
+        passed += len(work.examples)
     model = grounder.model
     assert isinstance(model, WordGrounder)
+    own, other = (Judged.joined(parts) for parts in zip(*kinds, strict=True))
     made = fit_calibration(own, other, keep, model.calibration or _of_the_start(grounder))
-    data = {"data": work.dataset.path.name, "split": str(work.options.split)}
-    made = replace(made, facts={**data, **made.facts})
+    facts = {
+        "data": " and ".join(work.dataset.path.name for work in works),
+        "split": " and ".join(dict.fromkeys(str(work.options.split) for work in works)),
+    }
+    made = replace(made, facts={**facts, **made.facts})
     model.calibration = made
     made.save(grounder.folder)
     return made
@@ -208,6 +230,17 @@ def judged(work: Evaluation) -> tuple[LoadedModel, Judged, Judged]:
         for swapped in (False, True)
     )
     return loaded, own, other
+
+
+def judged_categories(work: Evaluation, grounder: LoadedModel) -> tuple[Judged, Judged]:
+    """Return the categories judged that are in the photos of an evaluation, and as many that are not."""
+    model, words = grounder.model, grounder.vocabulary
+    assert isinstance(model, WordGrounder)
+    present, absent = (
+        judge_phrases(model, words, asked, work.source(grounder), device=work.model.device)
+        for asked in known_things(work.examples, words)
+    )
+    return present, absent
 
 
 def with_noun_phrases(example: Example, vocabulary: Vocabulary) -> Example:

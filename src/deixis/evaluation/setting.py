@@ -36,6 +36,8 @@ class EvaluationOptions:
     reader: str | None = None
     classes: Path | None = None
     limit: int | None = None
+    skip: int = 0
+    """Images at the beginning of the split that are left out, such as those that something was fitted on."""
     asking: Asking | None = None
     """None: as people ask a bundle; a captioner alone greedily and without rules of fluency, as papers report."""
     metrics: tuple[str, ...] = ("bleu", "rouge", "cider")
@@ -127,7 +129,9 @@ def prepare(model: Deixis, dataset: str, options: EvaluationOptions) -> Evaluati
     examples = [example for example in data.examples(options.split) if example.captions]
     if not examples:
         raise TooFewError(f"split '{options.split}' of {data.path} has no image with a caption: nothing to measure on")
-    examples = examples[: options.limit]
+    examples = examples[options.skip :][: options.limit]
+    if not examples:
+        raise TooFewError(f"split '{options.split}' of {data.path} has nothing left after the first {options.skip}")
     store = _regions(model, data, examples, options)
     missing = [example for example in examples if example.id not in store]
     work = Evaluation(model, data, tuple(examples), store, options)

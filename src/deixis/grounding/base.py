@@ -162,7 +162,8 @@ class WordGrounder(Model):
                 answer = ranked_phrase(moved, sentence, phrase, own_logits, self.answers.ranked)
                 if self.calibration is not None:
                     right_box, there = next(beliefs)
-                    answer = replace(answer, score=right_box, found=there >= self.calibration.threshold)
+                    sure = there >= self.calibration.threshold
+                    answer = replace(answer, score=right_box, presence=there, found=sure)
                 found[encoded.label] = answer
             every = enumerate(sentence.phrases)
             phrases = tuple(found.get(at) or unknown_phrase(regions, sentence, phrase) for at, phrase in every)

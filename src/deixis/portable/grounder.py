@@ -60,8 +60,8 @@ class ArrayGrounder:
             )
             if curves is not None:
                 signals = out["signals"][at : at + 1].astype(np.float64)
-                there = float(curves.found(signals)[0])
-                answer = replace(answer, score=float(curves.right(signals)[0]), found=there >= curves.threshold)
+                right, there = float(curves.right(signals)[0]), float(curves.found(signals)[0])
+                answer = replace(answer, score=right, presence=there, found=there >= curves.threshold)
             found[phrase.label] = answer
         return found
 

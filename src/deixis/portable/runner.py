@@ -12,8 +12,8 @@ from typing import Self
 
 import numpy as np
 
-from deixis.answering.check import check_phrases, doubted, things_named
-from deixis.answering.phrases import doubtful_where_unknown, phrases_of_sentence, single_phrases
+from deixis.answering.check import check_phrases, check_words, things_named
+from deixis.answering.phrases import doubtful_where_unknown, found_from, phrases_of_sentence, single_phrases
 from deixis.answering.reground import reground
 from deixis.answering.several import with_further_boxes
 from deixis.errors import DeixisError
@@ -66,8 +66,22 @@ class Portable:
         size = np.array([pixels.shape[1], pixels.shape[0]], np.float32)
         return self.networks.run("look", {"pixels": fit(pixels), "size": size}) | {"size": size}
 
-    def caption(self, photo: ImageSource | Arrays, *, check: bool = True, name: str | None = None) -> GroundedCaption:
-        """Caption a photo; ``check`` asks the grounder whether each thing is really there."""
+    def caption(
+        self,
+        photo: ImageSource | Arrays,
+        *,
+        check: bool = True,
+        threshold: float | None = None,
+        name: str | None = None,
+    ) -> GroundedCaption:
+        """Caption a photo.
+
+        Args:
+            photo: A photo, or what :meth:`look` gave of it.
+            check: Ask the grounder whether each thing is really there.
+            threshold: Probability below which a thing is doubted; None: as was fitted.
+            name: What the answer calls the photo.
+        """
         seen = self._seen(photo)
         caption = replace(self._search(seen), image=_name(photo, name))
         if self.manifest.method == "grounder":
@@ -75,8 +89,9 @@ class Portable:
         if not check:
             return caption
         if self.manifest.presence is None:
-            return check_phrases(caption, seen, self._grounder, self.words)
-        return doubted(caption, self._grounder.match(seen, things_named(caption)), self.manifest.presence)
+            return check_phrases(caption, seen, self._grounder, self.words, threshold)
+        scores = self._grounder.match(seen, things_named(caption))
+        return check_words(caption, scores, self.manifest.presence, threshold)
 
     def ground(
         self,
@@ -85,9 +100,19 @@ class Portable:
         *,
         sentence: str | None = None,
         boxes: int = 1,
+        threshold: float | None = None,
         name: str | None = None,
     ) -> GroundedPhrases:
-        """Find phrases in a photo, or the noun phrases of a sentence; ``boxes`` says how many a phrase may have."""
+        """Find phrases in a photo, or the noun phrases of a sentence.
+
+        Args:
+            photo: A photo, or what :meth:`look` gave of it.
+            phrases: What to look for.
+            sentence: Says what stands around the phrases; without phrases, its noun phrases are looked for.
+            boxes: How many boxes a phrase may have.
+            threshold: Probability of being there below which a phrase is not found; None: as was fitted.
+            name: What the answer calls the photo.
+        """
         phrases = [phrases] if isinstance(phrases, str) else phrases
         if sentence is not None:
             sentences = [phrases_of_sentence(sentence, self.words, phrases)]
@@ -99,7 +124,10 @@ class Portable:
         found = []
         for one in sentences:
             answers = zip(one.phrases, self._grounder.ground(seen, one).phrases, strict=True)
-            found += [doubtful_where_unknown(answer, one, phrase, self.words) for phrase, answer in answers]
+            found += [
+                doubtful_where_unknown(found_from(answer, threshold), one, phrase, self.words)
+                for phrase, answer in answers
+            ]
         found = [with_further_boxes(phrase, boxes) for phrase in found]
         if sentence is None:
             found = [replace(phrase, start=None, end=None) for phrase in found]

@@ -22,7 +22,12 @@ Image = Annotated[UploadFile, File(description="A photo: JPEG, PNG, WebP, GIF, T
 Model = Annotated[str | None, Form(description="One of the models of /v1/models; the first by default.")]
 How = Annotated[str | None, Form(description="How words find their boxes: one of the model's methods.")]
 Beam = Annotated[int, Form(ge=1, le=10, description="Beam width; 1 is greedy.")]
-Check = Annotated[bool, Form(description="Ask the grounder whether each thing is really there.")]
+Check = Annotated[
+    bool | None, Form(description="Ask the grounder whether each thing is really there; by default if there is one.")
+]
+Threshold = Annotated[
+    float | None, Form(ge=0, le=1, description="Probability of being there below which a thing is doubted.")
+]
 Every = Annotated[float | None, Form(ge=0.5, le=3600, description="Cut the clip into segments of so many seconds.")]
 Segments = Annotated[str | None, Form(description="Segments in seconds, as JSON: [[0, 4.5], [4.5, 9]].")]
 
@@ -34,12 +39,13 @@ async def caption(
     request: Request,
     image: Image,
     beam: Beam = BEAM,
-    check: Check = False,
+    check: Check = None,
+    threshold: Threshold = None,
     model: Model = None,
     method: How = None,
 ) -> Response:
     """Caption a photo."""
-    return await _photo(request, image, Captions(*_asked(request, model, beam, check, method)))
+    return await _photo(request, image, Captions(*_asked(request, model, beam, check, threshold, method)))
 
 
 @router.post("/v1/look", responses=schema.answer("look", "A caption with the attention of every word."))
@@ -47,12 +53,13 @@ async def look(
     request: Request,
     image: Image,
     beam: Beam = BEAM,
-    check: Check = False,
+    check: Check = None,
+    threshold: Threshold = None,
     model: Model = None,
     method: How = None,
 ) -> Response:
     """Caption a photo and tell where each word looked."""
-    return await _photo(request, image, Looks(*_asked(request, model, beam, check, method)))
+    return await _photo(request, image, Looks(*_asked(request, model, beam, check, threshold, method)))
 
 
 @router.post("/v1/alternatives", responses=schema.answer("caption", "Captions, best first.", many=True))
@@ -67,6 +74,7 @@ async def ground(
     image: Image,
     phrase: Annotated[list[str] | None, Form(description="What to find; may be given several times.")] = None,
     sentence: Annotated[str | None, Form(description="A sentence whose noun phrases (or given ones) to find.")] = None,
+    threshold: Threshold = None,
     model: Model = None,
 ) -> Response:
     """Find phrases in a photo; ``found`` is false for what is probably not there."""
@@ -79,7 +87,7 @@ async def ground(
         raise Problem(422, f"{len(phrases)} phrases are too many: at most {most.phrases} are looked for at once")
     if any(len(text) > most.text for text in (*phrases, sentence or "")):
         raise Problem(422, f"a phrase or sentence has more than {most.text} characters")
-    return await _photo(request, image, Phrases(_model(service, model)), phrases, sentence)
+    return await _photo(request, image, Phrases(_model(service, model), Asking(threshold=threshold)), phrases, sentence)
 
 
 @router.post("/v1/video", responses=schema.answer("caption", "A caption for each segment of the clip.", many=True))
@@ -89,7 +97,8 @@ async def video(
     every: Every = None,
     segments: Segments = None,
     beam: Beam = CLIP_BEAM,
-    check: Check = False,
+    check: Check = None,
+    threshold: Threshold = None,
     model: Model = None,
     method: How = None,
 ) -> Response:
@@ -97,7 +106,7 @@ async def video(
     service = _service(request)
     pairs = None if segments is None else parse_segments(segments)
     asked = _model(service, model)
-    question = Clips(asked, _method(service, asked, method), beam, check, every, pairs)
+    question = Clips(asked, _method(service, asked, method), beam, check, threshold, every, pairs)
     async with clip_file(clip, service.limits) as (path, name):
         return JSONResponse(await service.clip(question, Clip(path, name)))
 
@@ -166,11 +175,13 @@ def _service(request: Request) -> Service:
     return service
 
 
-def _asked(request: Request, model: str | None, beam: int, check: bool, method: str | None) -> tuple[str, Asking]:
+def _asked(
+    request: Request, model: str | None, beam: int, check: bool | None, threshold: float | None, method: str | None
+) -> tuple[str, Asking]:
     """Return which model is asked, and how."""
     service = _service(request)
     name = _model(service, model)
-    return name, Asking(beam=beam, check=check, method=_method(service, name, method))
+    return name, Asking(beam=beam, check=check, threshold=threshold, method=_method(service, name, method))
 
 
 def _model(service: Service, name: str | None) -> str:

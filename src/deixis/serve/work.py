@@ -64,6 +64,7 @@ class Phrases:
     """Questions for the boxes of phrases, or of a sentence's noun phrases."""
 
     model: str
+    asking: Asking = field(default_factory=Asking)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +74,8 @@ class Clips:
     model: str
     method: Method | None = None
     beam: int = CLIP_BEAM
-    check: bool = False
+    check: bool | None = None
+    threshold: float | None = None
     every: float | None = None
     segments: tuple[tuple[float, float], ...] | None = None
 
@@ -126,6 +128,7 @@ class Workshop:
                         every=key.every,
                         beam=key.beam,
                         check=key.check,
+                        threshold=key.threshold,
                         method=key.method,
                     )
             except DeixisError as error:
@@ -181,8 +184,11 @@ def _answer(model: Deixis, key: Question, photos: Sequence[Photo], seen: Sequenc
         together = zip(seen, names, strict=True)
         return [[caption.to_json() for caption in model.alternatives(one, key.asking, name=name)]
                 for one, name in together]  # fmt: skip
+    threshold = key.asking.threshold
     return [
-        model.ground(one, photo.phrases or None, sentence=photo.sentence, name=photo.name).to_json()
+        model.ground(
+            one, photo.phrases or None, sentence=photo.sentence, name=photo.name, threshold=threshold
+        ).to_json()
         for photo, one in zip(photos, seen, strict=True)
     ]
 

@@ -40,7 +40,7 @@ class GroundedWord:
     def __repr__(self) -> str:
         if not self.groundable:
             return f"<word {self.text!r}>"
-        there = "" if self.presence is None else f", likely there: {self.presence:.2f}"
+        there = "" if self.presence is None else f", there: {self.presence:.2f}"
         doubt = "" if self.trusted else ", doubted"
         return f"<word {self.text!r} {_places(self.boxes)}, score {self.score:.2f}{there}{doubt}>"
 
@@ -111,7 +111,7 @@ class GroundedCaption(Shown):
                     score=_number(word.get("score", 0.0), f"{where}.score"),
                     groundable=bool(word.get("groundable", False)),
                     trusted=bool(word.get("trusted", True)),
-                    presence=None if word.get("presence") is None else _number(word["presence"], f"{where}.presence"),
+                    presence=_presence(word, where),
                 )
             )
         segment = data.get("segment")
@@ -145,11 +145,14 @@ class GroundedPhrase:
     """Shares of the candidates among all regions, which sum to at most 1: they order boxes and are no probability."""
     label: str | None = None
     """What labels call it, where somebody said so; else its head noun does (``deixis.export.things``)."""
+    presence: float | None = None
+    """Probability that the thing is in the picture at all, where the grounder is calibrated: ``found`` follows it."""
 
     def __repr__(self) -> str:
+        there = "" if self.presence is None else f", there: {self.presence:.2f}"
         if not self.found:
-            return f"<phrase {self.text!r}, probably not in the photo>"
-        return f"<phrase {self.text!r} {_places(self.boxes)}, score {self.score:.2f}>"
+            return f"<phrase {self.text!r}, probably not in the photo{there}>"
+        return f"<phrase {self.text!r} {_places(self.boxes)}, score {self.score:.2f}{there}>"
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -191,6 +194,8 @@ class GroundedPhrases(Shown):
                 item |= {"start": phrase.start, "end": phrase.end}
             if phrase.label is not None:
                 item["label"] = phrase.label
+            if phrase.presence is not None:
+                item["presence"] = phrase.presence
             if phrase.ranked:
                 item |= {"ranked": [list(b) for b in phrase.ranked], "ranked_scores": list(phrase.ranked_scores)}
             phrases.append(item)
@@ -228,6 +233,7 @@ class GroundedPhrases(Shown):
                         _number(score, f"{where}.ranked_scores") for score in _list(item, "ranked_scores", where)
                     ),
                     label=None if item.get("label") is None else _text(item, "label", where),
+                    presence=_presence(item, where),
                 )
             )
         return cls(
@@ -263,6 +269,10 @@ def _word_json(word: GroundedWord) -> dict[str, Any]:
         "trusted": word.trusted,
     }
     return data if word.presence is None else data | {"presence": word.presence}
+
+
+def _presence(item: Mapping[str, Any], where: str) -> float | None:
+    return None if item.get("presence") is None else _number(item["presence"], f"{where}.presence")
 
 
 def _check_header(data: Mapping[str, Any], kind: str) -> None:

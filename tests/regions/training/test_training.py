@@ -168,3 +168,19 @@ def test_wrong_recipe_key_names_the_right_one(tmp_path: Path) -> None:
     path.write_text("data: []\nteachers: x\nweights: x\nwrods: 3\n")
     with pytest.raises(BadRecipeError, match="words"):
         read_recipe(path)
+
+
+def test_a_state_whose_settings_were_not_written_is_resumed(tmp_path: Path) -> None:
+    from dataclasses import asdict
+
+    from deixis.regions.training.state import load_state, save_state
+
+    torch.manual_seed(0)
+    module = torch.nn.Linear(2, 1)
+    optimizer = torch.optim.AdamW(module.parameters())
+    average = {name: value.clone() for name, value in module.state_dict().items()}
+    settings = asdict(Schedule(steps=4))  # has a tuple, which JSON makes a list
+    save_state(tmp_path, 2, settings, module, optimizer, average)
+    assert load_state(tmp_path, settings, module, optimizer, average) == 2
+    (tmp_path / "settings.json").unlink()  # as runs have it that were killed before it was written first
+    assert load_state(tmp_path, settings, module, optimizer, average) == 2

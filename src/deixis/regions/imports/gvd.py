@@ -132,16 +132,18 @@ def _hdf5(path: Path) -> Iterator[tuple[Any, Any]]:
     except ImportError as error:
         raise MissingExtraError("h5py", "imports", "reading HDF5") from error
     with _explained(path), h5py.File(open_file(path), "r") as file:
-        if "dets_labels" not in file or not {"nms_num", "dets_num"} & set(file):
+        names = {"dets_labels", "nms_num", "dets_num"} & set(file)
+        if "dets_labels" not in names or len(names) == 1:
             raise BadFileError(f"{path} has no dets_labels and nms_num; it holds {', '.join(file) or 'nothing'}")
+        if not all(isinstance(file.get(name, getlink=True), h5py.HardLink) for name in names):  # asked, not followed
+            raise BadFileError(f"{path}: its arrays lie in other files, which are not read")
         table = file["dets_labels"]
         clips = getattr(table, "ndim", 0) == 3 and table.shape[-1] == 7
         # GVD counts the proposals of photos by nms_num and those of clips by dets_num
         order = ("dets_num", "nms_num") if clips else ("nms_num", "dets_num")
-        counts = file[next(name for name in order if name in file)]
+        counts = file[next(name for name in order if name in names)]
         for data in (table, counts):
-            own = isinstance(data, h5py.Dataset) and not data.is_virtual and not data.external
-            if not own or data.file.filename != file.filename:
+            if not isinstance(data, h5py.Dataset) or data.is_virtual or data.external:
                 raise BadFileError(f"{path}: its arrays lie in other files, which are not read")
         if len(table.shape) != 3 or counts.dtype.kind not in "iuf":
             raise BadFileError(f"{path}: dets_labels of shape {table.shape}, counts of {counts.dtype}")

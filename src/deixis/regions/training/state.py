@@ -38,6 +38,7 @@ def save_state(
 ) -> None:
     """Keep everything that resuming needs; the step number is written last and is what makes the rest count."""
     run.mkdir(parents=True, exist_ok=True)
+    write_json(run / "settings.json", dict(settings))
     moments = {
         f"{index}.{name}": value
         for index, state in optimizer.state_dict()["state"].items()
@@ -49,7 +50,6 @@ def save_state(
     everything |= {f"average.{name}": value for name, value in average.items()}
     everything["step"] = torch.tensor(step)
     write_tensors(run / "state.safetensors", everything)
-    write_json(run / "settings.json", dict(settings))
 
 
 def kept_settings(run: Path) -> dict[str, Any] | None:
@@ -70,7 +70,8 @@ def load_state(
     path = run / "state.safetensors"
     if not path.is_file():
         return 0
-    kept, now = kept_settings(run) or dict(settings), json.loads(json.dumps(dict(settings)))
+    now = json.loads(json.dumps(dict(settings)))
+    kept = kept_settings(run) or now
     changed = [name for name, value in now.items() if kept.get(name) != value and name not in may_change]
     if changed:
         raise BadRecipeError(

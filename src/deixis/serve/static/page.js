@@ -32,7 +32,9 @@ async function start() {
     return;
   }
   $("compare-label").hidden = state.choices.length < 2;
-  $("check").closest("label").hidden = !state.choices.some((choice) => choice.checks);
+  for (const id of ["check", "threshold"]) {
+    $(id).closest("label").hidden = !state.choices.some((choice) => choice.checks);
+  }
   state.panels = [addPanel(Math.max(0, state.choices.findIndex((choice) => choice.first)))];
   showChoices();
   listen();
@@ -90,6 +92,7 @@ function listen() {
   });
   $("heat").addEventListener("change", () => state.panels.forEach((panel) => panel.showHeat($("heat").checked)));
   $("check").addEventListener("change", () => answer(state.panels));
+  $("threshold").addEventListener("change", () => answer(state.panels));
   $("compare").addEventListener("change", compare);
   $("find").addEventListener("submit", (event) => {
     event.preventDefault();
@@ -161,11 +164,18 @@ async function answer(panels) {
 
 async function question(choice, file, signal) {
   const clip = isClip(file);
+  const check = $("check").checked && choice.checks;
   const fields = {
     [clip ? "clip" : "image"]: file, model: choice.model, method: choice.method,
-    check: $("check").checked && choice.checks,
+    check, threshold: check ? threshold() : null,
   };
   return (await ask(clip ? "v1/video" : "v1/look", { fields, signal })).json();
+}
+
+/** The probability below which things are doubted, or null where that is left to the model. */
+function threshold() {
+  const percent = $("threshold").value.trim();
+  return percent === "" ? null : Math.min(100, Math.max(0, Number(percent))) / 100;
 }
 
 /** Find all phrases again in panels whose answer is new, or only the wanted ones. */
@@ -174,7 +184,7 @@ async function find(panels, wanted) {
   problem(null);
   try {
     const replies = await Promise.all(panels.map(async (panel) => {
-      const fields = { image: file, phrase: state.phrases, model: panel.choice.model };
+      const fields = { image: file, phrase: state.phrases, model: panel.choice.model, threshold: threshold() };
       const reply = await (await ask("v1/ground", { fields, signal: state.asked?.signal })).json();
       if (file === state.file) panel.showPhrases(reply.phrases);
       return reply.phrases;
