@@ -13,7 +13,7 @@ ORDER = [
     "images", "video",
     "interfaces", "processes",
     "text", "regions", "data", "metrics", "captioning", "grounding", "objectives", "models", "training", "answering",
-    "evaluation", "export", "labels", "serve", "cli",
+    "evaluation", "export", "labels", "portable", "serve", "cli",
 ]  # fmt: skip
 NEVER = {"grounding": {"captioning"}, "answering": {"training"}, "evaluation": {"training"}}
 """Rooms that stand above and are still none of their business: two models, and learning beside using."""

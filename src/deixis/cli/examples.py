@@ -11,6 +11,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "video": ("deixis video clip.mp4 --every 5s --mp4 drawn.mp4",),
     "serve": ("deixis serve --open", "deixis serve --folder photos/"),
     "export": ("deixis export captions.jsonl -f coco -o boxes.json",),
+    "export-model": ("deixis export-model lite -o lite-onnx --format onnx",),
     "ground": (
         'deixis ground photo.jpg "a man" "a red hat"',
         'deixis ground photo.jpg --sentence "A man in a red hat."',

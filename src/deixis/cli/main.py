@@ -40,6 +40,9 @@ COMMANDS: dict[str, Entry] = {
     "video": Entry("deixis.cli.video:video", USE, "Caption a clip, with boxes that follow what is named."),
     "serve": Entry("deixis.cli.serve:serve", USE, "Show the page and answer programs over HTTP."),
     "export": Entry("deixis.cli.export:export", USE, "Write answers for other tools: COCO, Label Studio, FiftyOne, …"),
+    "export-model": Entry(
+        "deixis.cli.export_model:export_model", USE, "Write a model as ONNX files, to answer without torch."
+    ),
     "ground": Entry("deixis.cli.ground:ground", USE, "Find phrases in a photo: boxes, or that they are not there."),
     "search": Entry("deixis.cli.search:search", USE, "Find photos of a folder by a phrase, with boxes."),
     "label": Entry("deixis.cli.label:label", USE, "Draft boxes for the captions of a dataset, doubtful ones first."),

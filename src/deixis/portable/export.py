@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -64,7 +63,7 @@ def export_model(model: Deixis, folder: Path, *, beam: int = BEAM, told: Told = 
         files = {}
         for name, traced in loaded.networks():
             told(f"{name}.onnx")
-            data = in_half(_onnx_bytes(name, traced))
+            data = in_half(onnx_bytes(traced))
             (place / f"{name}.onnx").write_bytes(data)
             files[f"{name}.onnx"] = file_facts(data)
         for name, words in ((SAID, model.captioner.vocabulary), (READ, model.words)):
@@ -126,7 +125,7 @@ class _Exportable:
         """Yield each network by name; they are traced on noise, in which there are regions enough."""
         model = self.model
         look = parts.Look(self.extractor, model.max_regions)
-        photo, wider = _noise(256, 192), _noise(320, 256)
+        photo, wider = noise(256, 192), noise(320, 256)
         yield "look", Traced(look, photo, wider, parts.SEEN)
         seen = dict(zip(parts.SEEN, look(*photo.values()), strict=True))
         fewer = {name: value if name == "global_features" else value[-FEW:] for name, value in seen.items()}
@@ -165,7 +164,8 @@ class _Exportable:
         )
 
 
-def _noise(width: int, height: int) -> dict[str, Tensor]:
+def noise(width: int, height: int) -> dict[str, Tensor]:
+    """Return a photo of coloured squares, to trace *look* with."""
     made = torch.Generator().manual_seed(0)
     coarse = torch.randint(0, 256, (height // 32, width // 32, 3), generator=made)
     pixels = coarse.repeat_interleave(32, 0).repeat_interleave(32, 1).to(torch.uint8)
@@ -178,7 +178,7 @@ def _phrases(words: Sequence[int], spans: Sequence[tuple[int, int, int]]) -> dic
     return {"words": torch.tensor([*words, parts.END]), "tags": tags, "first": first, "last": last, "head": head}
 
 
-def _onnx_bytes(name: str, traced: Traced) -> bytes:
+def onnx_bytes(traced: Traced) -> bytes:
     """Trace a network; axes whose length differs between the two calls are free in the file."""
     first, second = traced.network(*traced.given.values()), traced.network(*traced.other.values())
     first, second = ((out,) if isinstance(out, Tensor) else out for out in (first, second))

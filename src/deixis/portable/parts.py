@@ -26,11 +26,11 @@ from deixis.data.batch import Batch, PhraseBatch, RegionBatch
 from deixis.grounding.base import WordGrounder
 from deixis.grounding.calibration import signals
 from deixis.objectives.rewards import kinds_of
+from deixis.portable.operators import suppress
 from deixis.regions.lite import LiteExtractor
 from deixis.regions.network.select import select
 from deixis.regions.store.as_stored import as_stored
 from deixis.text.vocabulary import BEGIN, END, PAD
-from deixis.portable.operators import suppress
 from deixis.types import Regions
 
 SEEN = ("boxes", "features", "objectness", "regionness", "class_probs", "global_features")
@@ -175,7 +175,7 @@ class Choose(nn.Module):
     def forward(self, size: Tensor, steps: Tensor, *given: Tensor) -> tuple[Tensor, ...]:
         """Return ids of words (T,), the box of each (T, 4), the weight behind it (T,) and the caption's score."""
         seen = dict(zip(SEEN, given[: len(SEEN)], strict=True))
-        found = dict(zip(self.names, given[len(SEEN) :], strict=True))
+        found: dict[str, Any] = dict(zip(self.names, given[len(SEEN) :], strict=True))
         beams = self._from_the_start(replace(self.beams, **found), steps)
         generated = ranked(beams, self.begin.rules)
         if self.chooser is not None:
@@ -269,12 +269,13 @@ def with_photo(memory: Memory, tensors: Mapping[str, Tensor]) -> Memory:
         return replace(before, **{key: tensors.get(f"{name}_{value}") for key, value in own.items()})
 
     regions = looked("regions", memory.looked)
+    gates: dict[str, Any] = {name: tensors.get(name) for name in ("image_gates", "region_gates", "cell_gates")}
     return replace(
         memory,
         encoded=replace(memory.encoded, regions=regions.regions, mask=regions.mask, frame=regions.frame),
         looked=regions,
         looked_cells=looked("cells", memory.looked_cells),
-        **{name: tensors.get(name) for name in ("image_gates", "region_gates", "cell_gates")},
+        **gates,
     )
 
 
@@ -287,4 +288,5 @@ def beam_tensors(beams: Beams) -> dict[str, Tensor]:
 def with_beams(beams: Beams, tensors: Mapping[str, Tensor]) -> Beams:
     """Return beams made of named tensors."""
     state = State(**{item.name: tensors[f"state_{item.name}"] for item in fields(State)})
-    return replace(beams, state=state, **{f.name: tensors[f.name] for f in fields(Beams) if f.name != "state"})
+    own: dict[str, Any] = {item.name: tensors[item.name] for item in fields(Beams) if item.name != "state"}
+    return replace(beams, state=state, **own)
