@@ -24,6 +24,7 @@ from deixis.portable.manifest import FILE, NEXT, READ, SAID, Curves, Manifest, f
 from deixis.portable.operators import OPSET, known_operators
 from deixis.portable.smaller import in_half
 from deixis.regions.lite import LiteExtractor
+from deixis.text.vocabulary import END
 
 Told = Callable[[str], None]
 FEW = 12
@@ -175,7 +176,7 @@ def noise(width: int, height: int) -> dict[str, Tensor]:
 def _phrases(words: Sequence[int], spans: Sequence[tuple[int, int, int]]) -> dict[str, Tensor]:
     first, last, head = torch.tensor(spans).t().contiguous()
     tags = torch.ones(len(words) + 1, dtype=torch.long)
-    return {"words": torch.tensor([*words, parts.END]), "tags": tags, "first": first, "last": last, "head": head}
+    return {"words": torch.tensor([*words, END]), "tags": tags, "first": first, "last": last, "head": head}
 
 
 def onnx_bytes(traced: Traced) -> bytes:
