@@ -60,7 +60,7 @@ def test_captions_are_those_of_torch(model: Portable, lite: Deixis) -> None:
 def test_phrases_are_those_of_torch(model: Portable, lite: Deixis) -> None:
     for photo in shapes():
         for how in ({"phrases": PHRASES, "boxes": 3}, {"sentence": "A man in a red hat holds a cup."}):
-            mine, theirs = model.ground(photo, **how), lite.ground(photo, **how)  # type: ignore[arg-type]
+            mine, theirs = model.ground(photo, **how), lite.ground(photo, **how)
             assert len(mine.phrases) >= 3
             for phrase, other in zip(mine.phrases, theirs.phrases, strict=True):
                 assert (phrase.text, phrase.found, phrase.start) == (other.text, other.found, other.start)

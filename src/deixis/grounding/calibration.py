@@ -79,7 +79,7 @@ def signals(logits: Tensor, boxes: Tensor, presence: Tensor) -> Tensor:
     """
     shares = torch.softmax(logits.double(), -1)
     best = shares.argmax(-1)
-    rows = torch.arange(len(best), device=best.device)
+    rows = torch.arange(best.shape[0], device=best.device)  # not len(), which a trace would take for fixed
     overlap = iou_aligned(boxes.double(), boxes[rows, best].double().unsqueeze(1)) >= 0.5  # (P, N)
     overlap = overlap | (torch.arange(shares.shape[1], device=best.device) == best.unsqueeze(1))  # also without area
     both = torch.stack([shares[rows, best], (shares * overlap).sum(-1)], -1).clamp(1e-6, 1 - 1e-6)

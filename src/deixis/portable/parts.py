@@ -36,6 +36,9 @@ from deixis.types import Regions
 SEEN = ("boxes", "features", "objectness", "regionness", "class_probs", "global_features")
 """What *look* gives and the others take, each of them as much of it as it needs."""
 
+MANY = 10**6
+"""Looks at a photo for which its regions surely go through the language LSTM first: no file depends on their number."""
+
 
 def region_batch(seen: Mapping[str, Tensor], size: Tensor, most: int | None = None) -> RegionBatch:
     """Return what *look* gave as a batch of one photo; with ``most``, its best so many regions and the whole photo."""
@@ -104,7 +107,7 @@ class Searching(nn.Module):
     def remember(self, seen: Mapping[str, Tensor], size: Tensor) -> Memory:
         """Do what is done once for a photo."""
         encoded = self.captioner.encode(region_batch(seen, size, self.regions))
-        return self.captioner.decoder.remember(encoded, uses=self.strategy.width * self.strategy.max_length)
+        return self.captioner.decoder.remember(encoded, uses=MANY)
 
     def first(self, memory: Memory) -> Beams:
         """Return beams that have said nothing, at their full length."""
