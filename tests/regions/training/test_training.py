@@ -27,6 +27,8 @@ weights: .
 boxes: pseudo-boxes/mobilesam.jsonl.gz
 words: 40
 processes: 1
+ranking: {suppress: 0.55}
+final_ranking: {suppress: 0.6, vote: 0.7}
 shape: {trunk: efficientnet-lite0, pyramid: 16, depth: 1, describe: 16, hidden: 32, feature: 24}
 schedule: {steps: 4, draws: {regions: 1, captions: 1}, warm_up: 1, frozen_steps: 1, teach_every: 0, save_every: 2}
 """
@@ -122,7 +124,9 @@ def assert_resumed_equals_through(recipe_text: str, tmp_path: Path, photos: int,
         assert one.keys() == other.keys()
         for key, value in one.items():
             assert torch.equal(value, other[key]), key
-    assert len(LiteExtractor.load(tmp_path / "through" / "lite").words) == words
+    extractor = LiteExtractor.load(tmp_path / "through" / "lite")
+    assert len(extractor.words) == words
+    assert (extractor.ranking.suppress, extractor.ranking.vote) == (0.6, 0.7)  # final_ranking, not the one of training
 
 
 def test_losses_of_steps_that_are_done_again_are_there_once(tmp_path: Path) -> None:

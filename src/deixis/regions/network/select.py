@@ -24,6 +24,8 @@ class Ranking:
     small: float = 0.0
     """Exponent of a box's share of the image: captions name large regions more often than small ones."""
     suppress: float = 0.7
+    vote: float = 1.0
+    """Overlap from which on candidates move a kept box towards themselves; 1 leaves boxes as they were proposed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,13 +65,25 @@ def select(
     both = torch.cat([thing_boxes, region_boxes])
     share = ((both[:, 2] - both[:, 0]) * (both[:, 3] - both[:, 1]) / (width * height)).clamp(min=1e-4)
     rank = torch.cat([thing_scores * ranking.thing, region_scores * ranking.region]) * share**ranking.small
-    kept = suppress(both, rank, ranking.suppress)[:count]
-    chosen = torch.cat([both[kept], whole])
+    best = both[suppress(both, rank, ranking.suppress)[:count]]
+    chosen = torch.cat([best if ranking.vote >= 1 else _voted(best, both, rank, ranking.vote), whole])
     return Kept(
         chosen,
         _spoken_for(chosen, thing_boxes, thing_scores) ** 2,  # the head learns the square root of objectness
         _spoken_for(chosen, region_boxes, region_scores),
     )
+
+
+def _voted(kept: Tensor, boxes: Tensor, rank: Tensor, least: float) -> Tensor:
+    """Boxes as the mean of the candidates that coincide with them, by rank and squared overlap, (N, 4).
+
+    Box voting (Gidaris and Komodakis, ICCV 2015, section 4.3): neighbouring cells propose one thing with errors of
+    their own, and the mean of their boxes fits better than the highest ranked of them.
+    """
+    overlap = iou(kept, boxes)  # (N, candidates)
+    weight = torch.where(overlap >= least, overlap**2 * rank, torch.zeros(()))
+    mass = weight.sum(1, keepdim=True)  # (N, 1); none for a box without an area, which overlaps not even itself
+    return torch.where(mass > 0, weight @ boxes / mass.clamp(min=1e-9), kept)
 
 
 def image_box(width: int, height: int, like: Tensor) -> Tensor:

@@ -49,6 +49,9 @@ class LiteRecipe:
     processes: int = 2
     shape: LiteShape = field(default_factory=LiteShape)
     ranking: Ranking = field(default_factory=Ranking)
+    """How the network chooses its own proposals while it learns."""
+    final_ranking: Ranking | None = None
+    """How the written extractor chooses; None for as it learned. `benchmarks.ranking` compares them."""
     schedule: Schedule = field(default_factory=Schedule)
 
 
@@ -75,7 +78,8 @@ def write_extractor(recipe: LiteRecipe, cache: Path, run: Path, about: dict[str,
     network = LiteNetwork(_shape(recipe, corpus))
     state = read_tensors(run / "state" / "average.safetensors")
     network.load_state_dict({name[8:]: value for name, value in state.items() if name.startswith("network.")})
-    save_lite(run / "lite", network, corpus.word_names, recipe.ranking, about | {"recipe": asdict(recipe)})
+    ranking = recipe.final_ranking or recipe.ranking
+    save_lite(run / "lite", network, corpus.word_names, ranking, about | {"recipe": asdict(recipe)})
     LiteExtractor.load(run / "lite")  # what was written can be read
     return run / "lite"
 
