@@ -7,6 +7,7 @@
 Runs the command and prints how many functions of ours it entered, in how many files and rooms, and how often the next
 function that was entered for the first time lay in another room than the one before. Class bodies do not count, nor
 does the ground that all rooms stand on (types, reading of files, geometry, errors …).
+``DEIXIS_WALK=FILE`` writes the way itself, one function a line.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+import os
 import sys
 from itertools import pairwise
 from pathlib import Path
@@ -53,6 +55,16 @@ class Walk:
             "room changes": sum(before != after for before, after in pairwise(rooms)),
         }
 
+    def way(self) -> str:
+        """Return the functions in order, one a line, with a blank line wherever the room changes."""
+        lines: list[str] = []
+        last = None
+        for (file, function), room in self.entered.items():
+            lines += [""] if last not in (None, room) else []
+            lines.append(f"{Path(file).relative_to(PACKAGE)} {function}")
+            last = room
+        return "\n".join(lines) + "\n"
+
 
 def main() -> None:
     walk = Walk()
@@ -62,6 +74,8 @@ def main() -> None:
             command(sys.argv[1:])
         finally:
             sys.setprofile(None)
+    if where := os.environ.get("DEIXIS_WALK"):
+        Path(where).write_text(walk.way(), encoding="utf-8")
     print(json.dumps(walk.summary()))
 
 

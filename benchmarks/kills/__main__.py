@@ -17,7 +17,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -82,13 +82,18 @@ def at_random(name: str, subject: Subject, room: Path, kills: int, seed: int) ->
     return found
 
 
-def _go_on(what: str, subject: Subject, folder: Path, expected: object, found: Found) -> None:
+def _go_on(what: str, subject: Subject, folder: Path, expected: Mapping[str, object], found: Found) -> None:
     if wait(start(subject.arguments(folder), folder)):
         last = (folder.parent / "last.log").read_text().strip().splitlines()[-1:]
         found.cannot_resume.append(f"{what}: {' '.join(last)}")
-    elif subject.result(folder) != expected:
-        found.differs.append(what)
+    elif other := differing(subject.result(folder), expected):
+        found.differs.append(f"{what}: {', '.join(other)}")
     found.leaves_behind += [f"{what}: {name}" for name in left_over(folder)]
+
+
+def differing(one: Mapping[str, object], two: Mapping[str, object]) -> list[str]:
+    """Return the names of what only one result has, or what is not the same in both."""
+    return sorted(name for name in one.keys() | two.keys() if one.get(name) != two.get(name))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -63,6 +63,8 @@ class Model(nn.Module):
 
     part: ClassVar[Literal["captioner", "grounder"]] = "grounder"
     """Its place in a bundle."""
+    reads_regions: ClassVar[tuple[str, ...]] = ()
+    """Beginnings of the names of weights that read what an extractor gives: other regions mean nothing to them."""
 
     def start(self) -> None:
         """Take over from others what a new model begins with; a loaded one carries it in its own weights."""

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from deixis.answering.asking import Asking
 from deixis.answering.load import load
-from deixis.answering.work import Asked, Caption, FindPhrases, FindSentences, Place, answer_photos
+from deixis.answering.work import Asked, Caption, FindPhrases, FindSentences, Place, Source, answer_photos
 from deixis.cli.main import app
 from deixis.errors import DeixisError
 from deixis.types import Sentence
@@ -43,7 +43,7 @@ def test_another_model_at_the_same_place_is_refused(small_bundle: Path) -> None:
     place = Place(processes=1)
     asked = [Asked("cat", PHOTOS / "chelsea.jpg", None)]
     with pytest.raises(DeixisError, match="every machine needs the same"):
-        list(answer_photos(model, asked, Caption(Asking()), place, source=("lite", None)))
+        list(answer_photos(model, asked, Caption(Asking()), place, source=Source("lite")))
 
 
 @pytest.mark.recipe

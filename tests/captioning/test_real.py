@@ -172,7 +172,7 @@ def test_self_critical_training_raises_the_reward(real: Real, baseline: Captione
     model = _copy(baseline, real.captioner)
     rewards = CaptionRewards(real.references, real.vocabulary)
     objective = SelfCritical(real.vocabulary, options=SelfCriticalOptions(max_length=14), rewards=rewards)
-    seen = real.train(model, [(objective, 1.0)], 30, lr=4e-3)
+    seen = real.train(model, [(objective, 1.0)], 60, lr=4e-3)
     early = sum(step["_reward"] for step in seen[:5])
     late = sum(step["_reward"] for step in seen[-5:])
     assert late > 1.1 * early

@@ -16,6 +16,7 @@ from deixis.cli.pictures import png_names
 from deixis.cli.show import coloured, half_blocks, rows, thing_style
 from deixis.export.draw import PALETTE, drawing_of
 from deixis.types import GroundedCaption, GroundedWord
+from tests.conftest import BY_HEART
 
 PHOTOS = Path(__file__).parents[2] / "examples" / "photos"
 SAID = ["A woman in a suit with a helmet.", "A cat with eyes.", "A cup of coffee on a table."]
@@ -23,7 +24,7 @@ SAID = ["A woman in a suit with a helmet.", "A cat with eyes.", "A cup of coffee
 
 @pytest.fixture
 def album(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    for photo in PHOTOS.glob("*.jpg"):
+    for photo in (PHOTOS / name for name in BY_HEART):
         shutil.copy(photo, tmp_path)
     monkeypatch.chdir(tmp_path)
     return tmp_path

@@ -13,8 +13,10 @@ from PIL import Image
 from typer.testing import CliRunner, Result
 
 from deixis.cli import main as cli
+from deixis.defaults import BEAM
 from deixis.metrics.bootstrap import MeanSample
 from deixis.metrics.report import Report, Section
+from tests.conftest import BY_HEART
 
 PHOTOS = Path(__file__).parents[2] / "examples" / "photos"
 
@@ -22,7 +24,7 @@ PHOTOS = Path(__file__).parents[2] / "examples" / "photos"
 @pytest.fixture
 def album(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "photos").mkdir()
-    for photo in PHOTOS.glob("*.jpg"):
+    for photo in (PHOTOS / name for name in BY_HEART):
         shutil.copy(photo, tmp_path / "photos")
     monkeypatch.chdir(tmp_path)
     return tmp_path
@@ -175,3 +177,14 @@ def test_comparing_times_does_not_speak_of_no_photos(tmp_path: Path) -> None:
     shown = call("compare", tmp_path / "one", tmp_path / "two").stdout
     assert "split: test, 4 photos or clips" in shown
     assert " 0 photos" not in shown
+
+
+def test_help_says_the_beam_that_is_used() -> None:
+    shown = CliRunner().invoke(cli.app, ["evaluate", "--help"], env={"COLUMNS": "200"}).stdout
+    assert f"{BEAM} for a bundle" in " ".join(shown.split())
+
+
+def test_the_readme_says_where_the_command_is_after_the_demo() -> None:
+    readme = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+    assert "make demo" in readme
+    assert ".venv/bin/deixis" in readme

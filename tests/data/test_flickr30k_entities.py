@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from deixis.data import BadExampleError, open_dataset
-from deixis.data.flickr30k_entities import Flickr30kEntities, unmark
+from deixis.data.flickr30k_entities import Flickr30kEntities, read_annotation, unmark
 
 
 def test_phrases_chains_and_scaled_boxes(entities: Path) -> None:
@@ -52,6 +53,22 @@ def test_unmark_keeps_spans_exact() -> None:
 def test_broken_markup_says_where(line: str) -> None:
     with pytest.raises(BadExampleError, match=r"file, line 3, column \d+"):
         unmark(line, "file, line 3")
+
+
+@pytest.mark.parametrize("line", ["[/EN#1/a" + " " * 500_000, "[/EN#1/a " * 100_000, "[/EN#1" + "/a" * 250_000])
+def test_markup_that_never_ends_takes_a_moment(line: str) -> None:
+    began = time.process_time()
+    with pytest.raises(BadExampleError, match="a phrase that does not end"):
+        unmark(line, "a.txt, line 1")
+    assert time.process_time() - began < 2  # 25,000 spaces once took 3.3 s, and four times as long for twice as many
+
+
+def test_xml_of_many_levels_is_left_at_the_first_that_are_too_many(tmp_path: Path) -> None:
+    (tmp_path / "a.xml").write_text("<a>" * 500_000)
+    began = time.process_time()
+    with pytest.raises(BadExampleError, match="nested more than 100 deep"):
+        read_annotation(tmp_path / "a.xml")
+    assert time.process_time() - began < 2
 
 
 def test_opening_reads_nothing_but_the_lists(entities: Path) -> None:

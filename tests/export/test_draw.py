@@ -206,3 +206,11 @@ def test_two_things_with_one_box_both_show_their_colour() -> None:
     first, second = (tuple(int(PALETTE[number][at : at + 2], 16) for at in (1, 3, 5)) for number in (0, 1))
     for colour in (first, second):
         assert both[colour] > 0.5 * one[first], "the frame of the one does not hide that of the other"
+
+
+def test_what_cannot_be_drawn_is_refused_before_anything_is_saved() -> None:
+    caption = GroundedCaption("x", (200, 100), "a dog", ())
+    with pytest.raises(DeixisError, match="str"):
+        drawing_of_caption(caption, ["photo.jpg"])  # type: ignore[list-item]
+    with pytest.raises(DeixisError, match="GroundedPhrases"):
+        drawing_of_caption(GroundedPhrases("x", (200, 100), ()), [GREY])  # type: ignore[arg-type]

@@ -22,7 +22,7 @@ def test_places_are_held_while_a_question_is_answered_and_given_back() -> None:
     admission = Admission(Limits(waiting=1, batch=1, per_client=0))
     with admission.place(CAPTION, "a", 10), admission.place("/v1/ground", "b", 10):
         assert refused(admission, CAPTION, "c") == 503
-        assert refused(admission, CLIPS) == refused(admission, DRAWINGS) == 0  # which have places of their own
+        assert refused(admission, CLIPS[0]) == refused(admission, DRAWINGS) == 0  # which have places of their own
     assert refused(admission, CAPTION) == 0
     with pytest.raises(ValueError), admission.place(CAPTION, "a", 10):
         raise ValueError("an error gives the place back too")
@@ -30,9 +30,16 @@ def test_places_are_held_while_a_question_is_answered_and_given_back() -> None:
         assert refused(admission, CAPTION) == 0
 
 
+def test_all_questions_about_clips_stand_in_one_line() -> None:
+    admission = Admission(Limits(waiting_clips=0, per_client=0))
+    with admission.place(CLIPS[0], "a", 10):
+        assert admission.held == 1
+        assert refused(admission, CLIPS[1], "b") == 503
+
+
 def test_one_client_does_not_take_all() -> None:
     admission = Admission(Limits(per_client=2))
-    with admission.place(CAPTION, "a", 10), admission.place(CLIPS, "a", 10):
+    with admission.place(CAPTION, "a", 10), admission.place(CLIPS[0], "a", 10):
         assert refused(admission, CAPTION, "a") == 429
         assert refused(admission, CAPTION, "b") == 0
     assert refused(admission, CAPTION, "a") == 0

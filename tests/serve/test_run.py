@@ -11,6 +11,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from benchmarks.serve_soak import end_under_load, start
 from deixis.cli.main import main
 from deixis.errors import DeixisError
 from deixis.serve.guard import is_loopback
@@ -91,3 +92,21 @@ def test_the_command_serves_and_stops(
     finally:
         process.kill()
         process.wait()
+
+
+@pytest.mark.recipe
+def test_sigterm_under_load_finishes_what_was_taken(small_bundle: Path, example_photos: dict[str, Path]) -> None:
+    photo = example_photos["coffee"].read_bytes()
+    process, address = start(str(small_bundle), 1)
+    try:
+
+        def ask() -> int:
+            with httpx.Client(base_url=address, timeout=120) as client:
+                return client.post("v1/caption", files={"image": ("coffee.jpg", photo)}).status_code
+
+        end = end_under_load(process, address, ask, clients=6)
+    finally:
+        process.kill()
+        process.communicate()
+    assert 0 < end["taken"] <= end["answered"], end
+    assert end["exit"] in (0, -signal.SIGTERM)

@@ -12,9 +12,11 @@ import httpx
 import jsonschema
 import pytest
 
+from deixis.answering.clip_phrases import ground_clip
 from deixis.answering.load import Deixis
 from deixis.serve.app import make_app
 from deixis.serve.service import Service
+from deixis.video import read_clip
 
 SCHEMA = json.loads((Path(__file__).parents[2] / "docs" / "grounded.schema.json").read_text())
 
@@ -82,3 +84,30 @@ def test_clips_that_cannot_be_read(
     assert post(limited(pixels=1000), "/v1/video", clip.read_bytes()).status_code == 413
     assert post(limited(clip_bytes=1000), "/v1/video", clip.read_bytes()).status_code == 413
     assert list(own_temporary.iterdir()) == []
+
+
+def test_phrases_are_found_in_a_clip(service: Service, model: Deixis, clip: Path, own_temporary: Path) -> None:
+    wanted: dict[str, Any] = {"phrase": ["a cup", "a zyzzyva"], "segments": "[[0, 2], [2, 4]]"}
+    answer = post(service, "/v1/video/phrases", clip.read_bytes(), **wanted)
+    assert answer.status_code == 200, answer.text
+    expected = ground_clip(model, clip, ["a cup", "a zyzzyva"], segments=[(0, 2), (2, 4)], name="coffee.mp4")
+    assert answer.json() == json.loads(json.dumps([one.to_json() for one in expected]))
+    for one in answer.json():
+        jsonschema.validate(one, SCHEMA)
+        assert [phrase["text"] for phrase in one["phrases"]] == ["a cup", "a zyzzyva"]
+    assert not list(own_temporary.iterdir())
+    refused = post(service, "/v1/video/phrases", clip.read_bytes())
+    assert (refused.status_code, refused.json()["error"]["message"]) == (422, "nothing to look for: send a phrase")
+    assert post(service, "/v1/video/phrases", clip.read_bytes(), phrase="x" * 2000).status_code == 422
+
+
+def test_a_clip_is_drawn_again_with_its_boxes(service: Service, model: Deixis, clip: Path, own_temporary: Path) -> None:
+    captions = json.dumps([caption.to_json() for caption in model.video(clip, every=4.0, frames=2)])
+    made = post(service, "/v1/draw", clip.read_bytes(), answer=captions, format="mp4")
+    assert (made.status_code, made.headers["content-type"]) == (200, "video/mp4")
+    drawn = own_temporary.parent / "drawn.mp4"
+    drawn.write_bytes(made.content)
+    assert read_clip(drawn).duration == pytest.approx(read_clip(clip).duration, abs=0.2)
+    assert not list(own_temporary.iterdir())
+    refused = post(service, "/v1/draw", clip.read_bytes(), answer=captions, format="png")
+    assert (refused.status_code, "html or mp4" in refused.text) == (422, True)

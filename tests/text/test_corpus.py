@@ -63,7 +63,7 @@ def test_entities_markup_and_a_given_list(tmp_path: Path, capsys: pytest.Capture
         (("captions.txt.gz", "-o", "captions.txt.gz"), "takes a folder"),
         (("captions.txt.gz", "-o", "out", "--split", "val"), "no split 'val'"),
         (("captions.txt.gz", "-o", "out", "--classes", "none.txt"), "none.txt"),
-        (("captions.txt.gz", "-o", "out", "--class-threshold", "99"), "lower the threshold"),
+        (("captions.txt.gz", "-o", "out", "--class-threshold", "99"), "lower the threshold (--class-threshold)"),
         (("broken.txt.gz", "-o", "out"), "broken.txt.gz cannot be read"),
         (("empty.txt", "-o", "out"), "no caption"),
     ],

@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deixis.text.tokens import (
-    _TOKEN,
+    TOKEN,
     _scored,
     detokenise,
     normal_word,
@@ -71,7 +71,7 @@ def test_spans_index_any_text_exactly_and_lose_nothing(text: str) -> None:
 
 @given(st.text(alphabet="aB1.,:;'’-!?/ &$#(@_n\"t<>s\nTheI"))
 def test_remembering_chunks_changes_nothing(text: str) -> None:
-    plain = tuple(Token(match.group(), match.start(), match.end()) for match in _TOKEN.finditer(text))
+    plain = tuple(Token(match.group(), match.start(), match.end()) for match in TOKEN.finditer(text))
     assert tokenise(text) == plain
     assert scoring_words(text) == [word for token in plain for word in _scored(token.text)]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ import torch
 
 from deixis.data.open import open_dataset
 from deixis.images import load_image
+from deixis.regions.store.reader import RegionStore
 from deixis.regions.store.writer import write_store
 from deixis.training.recipe import Recipe
 from deixis.types import Box, Regions
@@ -98,3 +100,23 @@ def small_recipe(recipe_file: Path) -> Callable[..., Recipe]:
     from deixis.training.recipe_files import load_recipe
 
     return lambda *overrides: load_recipe(recipe_file, overrides)
+
+
+@pytest.fixture(scope="session")
+def rewritten(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Path, str], Path]:
+    """Write a store again as that of another extractor, whose features have one number more."""
+
+    def write(path: Path, fingerprint: str) -> Path:
+        store = RegionStore.open(path)
+
+        def regions() -> Iterator[tuple[str, Regions | str]]:
+            for name in store:
+                kept = store.get(name)
+                wider = torch.cat([kept.features, kept.features[:, :1]], 1)
+                yield name, replace(kept, features=wider, global_features=wider[-1:], fingerprint=fingerprint)
+
+        target = tmp_path_factory.mktemp("grid") / "wider"
+        write_store(target, regions(), list(store), fingerprint, {"extractor": "grid"})
+        return target
+
+    return write

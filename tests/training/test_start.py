@@ -89,6 +89,28 @@ def test_what_does_not_fit_is_named(first: Path, small_recipe: Small, tmp_path: 
         attempt("words", f"start_from={first}", f"data.vocabulary={other}")
 
 
+def test_other_regions_are_read_afresh(
+    first: Path, small_recipe: Small, grid_store: Path, tmp_path: Path, rewritten: Callable[[Path, str], Path]
+) -> None:
+    """A captioner goes on with regions of another extractor: it keeps how it speaks, not how it reads regions."""
+    store = rewritten(grid_store, "grid:wider")
+    settings = (
+        f"start_from={first}",
+        f"data.store={store}",
+        "stages.words.epochs=1",
+        "stages.words.optimizer.lr=1e-12",
+    )
+    with pytest.raises(BadRecipeError, match="looks at regions of grid:test"):
+        train(small_recipe(*settings), tmp_path / "refused", threads=1, tensorboard=False)
+    train(small_recipe(*settings, "new_regions=true"), tmp_path / "run", threads=1, tensorboard=False)
+    old, new = load(str(first)), load(str(tmp_path / "run"))
+    before, after = old.model.state_dict(), new.model.state_dict()
+    afresh = {name for name in after if name.startswith(("encoder.feature.", "encoder.image."))}
+    assert {after[name].shape[-1] for name in afresh if name.endswith("weight")} == {25}  # one column more than before
+    for name in set(after) - afresh:
+        assert torch.allclose(before[name], after[name], atol=1e-6), name
+
+
 def test_a_size_may_build_on_another(recipe_file: Path, tmp_path: Path) -> None:
     path = tmp_path / "sizes.yaml"
     path.write_text(

@@ -19,7 +19,9 @@ from torch import Tensor
 
 from deixis.answering.asking import Asking
 from deixis.answering.segments import Segment, choose_segments, read_segments
+from deixis.answering.sentences import Said, spoken_words
 from deixis.answering.shots import find_cuts
+from deixis.answering.there import steadily_there
 from deixis.answering.tracks import Candidates, follow
 from deixis.captioning.answer import point, priors, sentence_text
 from deixis.captioning.model.captioner import Captioner
@@ -116,12 +118,15 @@ def caption_segments(
     options: ClipOptions = ClipOptions(),  # noqa: B008 - frozen
 ) -> Iterator[GroundedCaption]:
     """Yield the grounded sentences of segments that lie inside a clip, one by one."""
+    from deixis.answering.retold import Retold
+
     _method(model, options)  # what cannot be is refused before anything is decoded
     for start, end in segments:
         pictures, times = sample_frames(clip.path, start, end, options.frames)
         different = {id(picture): picture for picture in pictures}  # a slow clip shows one frame at several times
         seen = dict(zip(different, model.regions(list(different.values())), strict=True))
-        told = caption_frames(model, [seen[id(picture)] for picture in pictures], options)
+        said = model.said_of(list(different.values()), options.beam) if isinstance(model, Retold) else None
+        told = caption_frames(model, [seen[id(picture)] for picture in pictures], options, said)
         called = name or str(clip.path)
         yield replace(told, image=called, size=clip.size, model=model.name, segment=(start, end), frame_times=times)
 
@@ -130,17 +135,17 @@ def caption_frames(
     model: Deixis,
     frames: Sequence[Regions],
     options: ClipOptions = ClipOptions(),  # noqa: B008 - frozen
+    told: Said | None = None,
 ) -> GroundedCaption:
-    """Caption a segment whose frames' regions are known; the caption has neither name nor times yet."""
+    """Caption a segment whose frames' regions are known; the caption has neither name nor times yet.
+
+    ``told`` is a sentence that somebody else has said of the segment.
+    """
     method = _method(model, options)
-    vocabulary = model.captioner.vocabulary
-    ids, score, looks = _say(model, frames, options)
-    text, spans = sentence_text(vocabulary.decode(ids))
-    words = [
-        GroundedWord(text[start:end], start, end, groundable=vocabulary.is_groundable[number])
-        for number, (start, end) in zip(ids, spans, strict=False)
-    ]
-    said = GroundedCaption("", frames[0].size, text, tuple(words), score)
+    said, looks = (
+        _said(model, frames, options) if told is None else (spoken_words(told, frames[0].size, model.words), [])
+    )
+    words = list(said.words)
     phrases = _phrases(model, frames, said) if method == "grounder" else {}
     checks = model.checks(options.check)
     checked = [model.checked(said, one, options.threshold) for one in frames] if checks else []
@@ -148,17 +153,34 @@ def caption_frames(
         if not word.groundable:
             continue
         answers = phrases.get(at)
+        if answers is None and not looks:  # nobody can say where
+            words[at] = replace(word, groundable=False)
+            continue
         if answers is None:
             places = [_looked(one, at, model) for one in looks]
         else:
-            places = [_candidates(answer) for answer in answers]
+            places = [candidates_of(answer) for answer in answers]
         there = [True] * len(frames) if answers is None else [answer.found for answer in answers]
         if checked:
-            there = [one.words[at].trusted for one in checked]
             sure = [one.words[at].presence for one in checked]
+            there = steadily_there(
+                [one.words[at].trusted for one in checked], sure, model.card.presence, options.threshold
+            )
             word = replace(word, presence=max((value for value in sure if value is not None), default=None))
         words[at] = _tracked(word, places, there, smooth=options.smooth)
     return replace(said, words=tuple(words))
+
+
+def _said(model: Deixis, frames: Sequence[Regions], options: ClipOptions) -> tuple[GroundedCaption, list[_Looks]]:
+    """Return the captioner's sentence, still without boxes, and where it looks in each frame."""
+    vocabulary = model.captioner.vocabulary
+    ids, score, looks = _say(model, frames, options)
+    text, spans = sentence_text(vocabulary.decode(ids))
+    words = tuple(
+        GroundedWord(text[start:end], start, end, groundable=vocabulary.is_groundable[number])
+        for number, (start, end) in zip(ids, spans, strict=False)
+    )
+    return GroundedCaption("", frames[0].size, text, words, score), looks
 
 
 def learned_from_clips(loaded: LoadedModel) -> bool:
@@ -178,7 +200,7 @@ def _options(options: ClipOptions | None, changes: Mapping[str, Any]) -> ClipOpt
 
 def _method(model: Deixis, options: ClipOptions) -> Method:
     model.checks(options.check)
-    usual: Method = model.card.method if model.card.method in model.methods else "attention"
+    usual: Method = model.card.method if model.card.method in model.methods else model.methods[0]
     method = options.method or usual
     if method not in model.methods:
         raise DeixisError(f"{model.name} cannot point by {method!r}: it has {', '.join(model.methods)}")
@@ -286,7 +308,8 @@ def _phrases(model: Deixis, frames: Sequence[Regions], caption: GroundedCaption)
     return {word: [answer[number].phrases[at] for answer in answers] for word, (number, at) in place.items()}
 
 
-def _candidates(phrase: GroundedPhrase) -> Candidates:
+def candidates_of(phrase: GroundedPhrase) -> Candidates:
+    """Return the regions that a phrase may mean on a frame: first its box, then the others, best first."""
     boxes, scores = phrase.ranked[:CANDIDATES], phrase.ranked_scores[:CANDIDATES]
     found = {phrase.boxes[0]: scores[0] if scores else max(phrase.score, 1e-6)}
     for box, score in zip(boxes, scores, strict=True):

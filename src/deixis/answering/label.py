@@ -12,7 +12,7 @@ from pathlib import Path
 from deixis.answering.asking import Asking
 from deixis.answering.load import Deixis
 from deixis.answering.resumable_lines import AnswerLines
-from deixis.answering.work import Asked, FindPhrases, FindSentences, Place, answer_photos
+from deixis.answering.work import Asked, FindPhrases, FindSentences, Place, Source, answer_photos
 from deixis.data.dataset import Dataset
 from deixis.errors import DeixisError
 from deixis.text.rules.chunker import chunk
@@ -30,7 +30,7 @@ def open_drafts(output: Path, model: Deixis, threshold: float | None = None) -> 
     model.require_threshold(threshold)
     own = "" if threshold is None else f".{threshold:g}"
     path = output.with_name(f".{output.name}{own}.drafts.jsonl")
-    return AnswerLines.open(path, GroundedPhrases.from_json, model=model.name, key=_key)
+    return AnswerLines.open(path, GroundedPhrases.from_json, model=model.name, key=_key, shown=output)
 
 
 def draft_labels(
@@ -42,7 +42,7 @@ def draft_labels(
     *,
     asking: Asking | None = None,
     place: Place | None = None,
-    source: tuple[str, str | None] = ("lite", None),
+    source: Source = Source(),  # noqa: B008 - a tuple
 ) -> Iterator[int]:
     """Ground every caption of the photos that is not in ``drafts`` yet; yields how many photos were just dealt with.
 
@@ -89,7 +89,7 @@ def draft_phrases(
     boxes: int = 1,
     asking: Asking | None = None,
     place: Place | None = None,
-    source: tuple[str, str | None] = ("lite", None),
+    source: Source = Source(),  # noqa: B008 - a tuple
 ) -> Iterator[int]:
     """Look for the same phrases in photos without captions; yields how many photos were just dealt with.
 

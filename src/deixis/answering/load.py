@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Self, Unpack
+from typing import TYPE_CHECKING, ClassVar, Self, Unpack
 
 import numpy as np
 import torch
@@ -56,6 +56,8 @@ class Deixis(FindsPhrases):
     >>> model.ground("photo.jpg", ["a dog"]).phrases[0].boxes  # doctest: +SKIP
     ((41.5, 80.2, 301.0, 255.9),)
     """
+
+    reads_pixels: ClassVar[bool] = False  # whether sentences need the photo itself: deixis.answering.retold
 
     def __init__(
         self,
@@ -371,14 +373,21 @@ def _require_device(device: str) -> None:
         raise DeixisError(f"cannot run on the device {device!r}: {why}; cpu always works") from error
 
 
-def load(model: str | Path = "lite", *, grounder: str | Path | None = None, device: str = "cpu") -> Deixis:
+def load(
+    model: str | Path = "lite", *, grounder: str | Path | None = None, captioner: str | None = None, device: str = "cpu"
+) -> Deixis:
     """Load a model to answer with.
 
     Args:
         model: ``lite``, which ships; a run or checkpoint folder; a bundle folder; or a model on the hub (OWNER/NAME).
         grounder: Takes the grounder from another run or bundle.
+        captioner: Takes the sentences from a captioner of transformers: ``hf:OWNER/NAME`` or ``hf:FOLDER``.
         device: Where networks run.
     """
+    if captioner is not None:
+        from deixis.answering.retold import Retold
+
+        return Retold.told_by(captioner, model, grounder=grounder, device=device)
     return Deixis.from_pretrained(model, grounder=grounder, device=device)
 
 

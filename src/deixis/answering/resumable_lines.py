@@ -57,16 +57,18 @@ class AnswerLines(Generic[A]):
         *,
         model: str,
         key: Callable[[A], str] = lambda answer: answer.image,
+        shown: Path | None = None,
     ) -> Self:
         """Open a file to go on with it, or a new one. Answers of another model are not mixed in.
 
         ``key`` says what tells answers apart: the image, unless one image has several. A second process that opens the
-        file is told who has it: together they would write every answer twice.
+        file is told who has it (``shown``, where people know it by another name): together they would write every
+        answer twice.
         """
         lock = None
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            lock = Lock(path) if path.is_file() or not path.exists() else None  # not for a pipe or a device
+            lock = Lock(path, shown) if path.is_file() or not path.exists() else None  # not for a pipe or a device
             return cls(path, cls._there(path, read, model, key), key, lock)
         except BaseException as error:
             if lock is not None:

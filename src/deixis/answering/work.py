@@ -10,11 +10,11 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from deixis.answering.asking import Asking
 from deixis.answering.batches import AT_ONCE, in_batches
-from deixis.answering.load import Deixis
+from deixis.answering.load import Deixis, load
 from deixis.answering.photos import Photo
 from deixis.engines import run_tasks
 from deixis.errors import DeixisError
@@ -37,6 +37,14 @@ class Place:
     def is_here(self) -> bool:
         """Whether this process does the work itself."""
         return self.engine == "local" and self.processes == 0
+
+
+class Source(NamedTuple):
+    """What other processes load, as :func:`deixis.load` takes it."""
+
+    model: str = "lite"
+    grounder: str | None = None
+    captioner: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,13 +137,13 @@ class Answerer(Generic[Q, A]):
         self.model, self.ask = model, ask
 
     @classmethod
-    def load(cls, name: str, grounder: str | None, expected: str, device: str, ask: Question[Q, A]) -> Answerer[Q, A]:
+    def load(cls, source: Source, expected: str, device: str, ask: Question[Q, A]) -> Answerer[Q, A]:
         """Load the model in the process that works; it must be the one that was meant."""
-        model = Deixis.from_pretrained(name, grounder=grounder, device=device)
+        model = load(source.model, grounder=source.grounder, captioner=source.captioner, device=device)
         if model.name != expected:
             raise DeixisError(
-                f"this worker's {name} is the model {model.name!r}, expected {expected!r}: every machine needs the "
-                "same version of deixis and the same models at the same places"
+                f"this worker's {source.model} is the model {model.name!r}, expected {expected!r}: every machine needs "
+                "the same version of deixis and the same models at the same places"
             )
         return cls(model, ask)
 
@@ -160,7 +168,7 @@ def answer_photos(
     ask: Question[Q, A],
     place: Place,
     *,
-    source: tuple[str, str | None] = ("lite", None),
+    source: Source = Source(),  # noqa: B008 - a tuple
 ) -> Iterator[Answered[A]]:
     """Ask something of many photos and yield what came, a few photos at a time, in order.
 
@@ -169,12 +177,12 @@ def answer_photos(
         photos: The photos with what is asked of them.
         ask: What is asked.
         place: Where answers are made.
-        source: What other processes load: the model's name and its grounder's, as :func:`deixis.load` takes them.
+        source: What other processes load.
     """
     if place.is_here:
         build: Callable[[], Callable[[tuple[Asked[Q], ...]], Answered[A]]] = lambda: Answerer(model, ask)  # noqa: E731
     else:
-        build = partial(Answerer.load, *source, model.name, place.device, ask)
+        build = partial(Answerer.load, source, model.name, place.device, ask)
         photos = map(_portable, photos)
     groups = _groups(iter(photos))
     return run_tasks(

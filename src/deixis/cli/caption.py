@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from deixis.cli.options import Check, Method, Objectness, Point, Regionness, Threshold
+from deixis.cli.options import Captioner, Check, Method, Objectness, Point, Regionness, Threshold
 from deixis.cli.places import EngineOption, ProcessesOption
 from deixis.defaults import BEAM
 
@@ -25,6 +25,7 @@ def caption(
     photos: Annotated[list[str], typer.Argument(metavar="PHOTO...", help="Image files, folders, patterns (*.jpg).")],
     model: Annotated[str, typer.Option(help="A run, checkpoint or bundle folder, a hub name, or lite.")] = "lite",
     grounder: Annotated[str | None, typer.Option(help="Take the grounder of this run or bundle.")] = None,
+    captioner: Captioner = None,
     beam: Annotated[int, typer.Option(min=1, max=50, help="Beam width; 1 is greedy.")] = BEAM,
     check: Check = None,
     method: Method = None,
@@ -54,7 +55,7 @@ def caption(
     from deixis.answering.known_photos import KnownPhotos
     from deixis.answering.photos import find_photos
     from deixis.answering.resumable_lines import AnswerLines, require_alike
-    from deixis.answering.work import Asked, Caption, Place, answer_photos
+    from deixis.answering.work import Asked, Caption, Place, Source, answer_photos
     from deixis.cli.options import asked, loaded
     from deixis.cli.outputs import check_output
     from deixis.cli.pictures import write_pictures
@@ -63,7 +64,7 @@ def caption(
 
     paths = find_photos(photos)
     check_output(html, "page.html")
-    answerer = loaded(model, grounder, device)
+    answerer = loaded(model, grounder, device, captioner=captioner)
     asking = asked(answerer, Asking(check=check), beam, method, point, objectness, regionness, threshold)
     checked = answerer.checks(check)
     failed: list[str] = []
@@ -86,7 +87,7 @@ def caption(
             (Asked(str(path), path, None) for path in waiting),
             Caption(asking),
             Place(engine, processes, device),
-            source=(model, grounder),
+            source=Source(model, grounder, captioner),
         )
         for batch in _shown(made, len(waiting), failed):
             if lines is not None and known is not None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from deixis.answering.label import Failed
     from deixis.answering.load import Deixis
     from deixis.answering.resumable_lines import AnswerLines
-    from deixis.answering.work import Place
+    from deixis.answering.work import Place, Source
     from deixis.types import GroundedPhrases
 
 Drafting = Callable[["Deixis", "AnswerLines[GroundedPhrases]", "Failed"], Iterator[int]]
@@ -66,7 +66,7 @@ def label(
     from deixis.answering.asking import Asking
     from deixis.answering.label import open_drafts
     from deixis.answering.load import load
-    from deixis.answering.work import Place
+    from deixis.answering.work import Place, Source
     from deixis.cli.outputs import check_folder, check_output
     from deixis.errors import DeixisError
     from deixis.export.formats import FORMATS
@@ -86,7 +86,7 @@ def label(
     asking = Asking(check=check, threshold=threshold)
     if not check:
         asking = Asking(threshold=0.0)  # whatever its probability, it counts as found
-    where = _Where(Place(engine, processes, device), (model, grounder), asking)
+    where = _Where(Place(engine, processes, device), Source(model, grounder), asking)
     work = (
         _of_captions(data, split, reader, limit, where)
         if wanted is None
@@ -140,7 +140,7 @@ class _Where(NamedTuple):
     """Where the work is done, which model is loaded there, and how it is asked."""
 
     place: Place
-    source: tuple[str, str | None]
+    source: Source
     asking: Asking
 
 

@@ -27,16 +27,24 @@ Check = Annotated[
         "--check/--no-check", help="Ask the grounder whether each thing is there (default: if the model has one)."
     ),
 ]
+Captioner = Annotated[
+    str | None,
+    typer.Option(help="Take the sentences from a captioner of transformers: hf:OWNER/NAME or hf:FOLDER."),
+]
 Threshold = Annotated[
     float | None,
     typer.Option(min=0, max=1, help="Probability of being there below which a thing is doubted; else as was fitted."),
 ]
 
 
-def loaded(model: str, grounder: str | None, device: str, *, extractor: bool = True) -> Deixis:
-    """Load a model as ``--model`` and ``--grounder`` name it."""
-    from deixis.answering.load import Deixis
+def loaded(
+    model: str, grounder: str | None, device: str, *, extractor: bool = True, captioner: str | None = None
+) -> Deixis:
+    """Load a model as ``--model``, ``--grounder`` and ``--captioner`` name it."""
+    from deixis.answering.load import Deixis, load
 
+    if captioner is not None:
+        return load(model, grounder=grounder, captioner=captioner, device=device)
     return Deixis.from_pretrained(model, grounder=grounder, device=device, extractor=extractor)
 
 

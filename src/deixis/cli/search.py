@@ -40,7 +40,7 @@ def search(
     """
     from deixis.answering.load import load
     from deixis.answering.search.index import PhotoIndex
-    from deixis.answering.work import Place
+    from deixis.answering.work import Place, Source
     from deixis.cli.outputs import check_output
     from deixis.errors import DeixisError
     from deixis.export.page import write_page
@@ -54,7 +54,7 @@ def search(
         index,
         rebuild=rebuild,
         work_at=Place(engine, processes, device),
-        source=(model, grounder),
+        source=Source(model, grounder),
     )
     done = updated(made) if update or not len(made) else None
     found = [] if query is None else made.search(query, top=top)

@@ -9,6 +9,8 @@ from typing import Annotated
 
 import typer
 
+from deixis.cli.options import Captioner
+
 MIB = 2**20
 
 
@@ -22,6 +24,7 @@ def serve(
     grounder: Annotated[
         str | None, typer.Option(help="Take the grounder of this run or bundle for all models.")
     ] = None,
+    captioner: Captioner = None,
     folder: Annotated[
         Path | None, typer.Option(help="Let people search the photos in and below this folder of yours, by phrase.")
     ] = None,
@@ -83,7 +86,7 @@ def serve(
         torch.set_num_threads(threads)
     loaded = {}
     for name, model in names_for(models or ["lite"]).items():
-        loaded[name] = load(model, grounder=grounder, device=device)
+        loaded[name] = load(model, grounder=grounder, captioner=captioner, device=device)
         loaded[name].name = name  # answers name the model as clients do, not by a folder of this machine
 
     index = None

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from deixis.cli.options import Check, Threshold
+from deixis.cli.options import Captioner, Check, Threshold
 from deixis.defaults import CLIP_BEAM
 from deixis.errors import DeixisError
 
@@ -27,6 +27,7 @@ def video(
     clip: Annotated[Path, typer.Argument(metavar="CLIP", help="A clip: MP4, MOV, WebM, MKV, AVI, …")],
     model: Annotated[str, typer.Option(help="A run, checkpoint or bundle folder, a hub name, or lite.")] = "lite",
     grounder: Annotated[str | None, typer.Option(help="Take the grounder of this run or bundle.")] = None,
+    captioner: Captioner = None,
     segments: Annotated[
         Path | None, typer.Option(help='Starts and ends: JSON {"timestamps": [[0, 4.5], …]}, or CSV/TSV.')
     ] = None,
@@ -77,7 +78,7 @@ def video(
     wanted = choose_segments(facts.duration, given, length, cuts=cuts, clip=str(clip))
     reading: Reading | None = None if together is None else "together" if together else "apart"
     options = ClipOptions(frames, beam, check, cast("Method | None", method), smooth, reading, threshold)
-    loaded = load(model, grounder=grounder, device=device)
+    loaded = load(model, grounder=grounder, captioner=captioner, device=device)
     loaded.require_method(method)
     checked = loaded.checks(check)
     console = answer_console(None)

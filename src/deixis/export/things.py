@@ -153,7 +153,7 @@ def relative(box: Box, size: tuple[int, int]) -> Box:
 def only_photos(answers: Sequence[Answer], format: str) -> Sequence[Answer]:
     """Return the answers, or say that a format knows no clips."""
     for answer in answers:
-        if isinstance(answer, GroundedCaption) and answer.segment is not None:
+        if answer.segment is not None:
             raise DeixisError(
                 f"{answer.image!r} is a clip, and {format} has no place for boxes on frames: use anet, csv or json"
             )

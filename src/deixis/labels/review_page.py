@@ -123,7 +123,8 @@ def _same(one: LabelledThing, other: LabelledThing) -> bool:
 def _document(task: dict[str, Any], names: Sequence[str], title: str) -> tuple[str, str]:
     """Return the page in two pieces; the photos belong between them, and the script comes last."""
     style = "\n" + static_text("look.css") + static_text("review.css", ROOM)
-    script = one_script(static_text("look.js"), static_text("boxes.js", ROOM), static_text("review.js", ROOM))
+    own = (static_text(name, ROOM) for name in ("boxes.js", "hands.js", "review.js"))
+    script = one_script(static_text("look.js"), *own)
     policy = "; ".join(
         [
             "default-src 'none'",

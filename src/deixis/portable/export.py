@@ -22,6 +22,7 @@ from deixis.models.files import write_folder, write_json
 from deixis.portable import parts
 from deixis.portable.manifest import FILE, NEXT, READ, SAID, Curves, Manifest, file_facts
 from deixis.portable.operators import OPSET, known_operators
+from deixis.portable.page import write_page
 from deixis.portable.smaller import in_half
 from deixis.regions.lite import LiteExtractor
 from deixis.text.vocabulary import END
@@ -41,13 +42,22 @@ class Traced:
     gives: Sequence[str]
 
 
-def export_model(model: Deixis, folder: Path, *, beam: int = BEAM, told: Told = lambda name: None) -> Manifest:
+def export_model(
+    model: Deixis,
+    folder: Path,
+    *,
+    beam: int = BEAM,
+    runtime: Mapping[str, bytes] | None = None,
+    told: Told = lambda name: None,
+) -> Manifest:
     """Write a model that captions and grounds as ONNX files with ``model.json``; the folder must not exist yet.
 
     Args:
         model: Its regions must be those of :class:`~deixis.regions.lite.LiteExtractor`.
         folder: Where to.
         beam: Width of the search, which is fixed in the files.
+        runtime: Files of onnxruntime-web (:mod:`deixis.portable.runtime`); with them a page is written that answers
+            in the browser.
         told: Hears the name of each file before it is made.
     """
     if folder.exists():
@@ -72,6 +82,8 @@ def export_model(model: Deixis, folder: Path, *, beam: int = BEAM, told: Told = 
             files[name] = file_facts((place / name).read_bytes())
         manifest = loaded.manifest(files, made_with)
         write_json(place / FILE, manifest.to_json())
+        if runtime is not None:
+            write_page(place, runtime)
         written.append(manifest)
 
     write_folder(folder, fill)

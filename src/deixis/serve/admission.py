@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from deixis.serve.limits import Limits
 from deixis.serve.problems import Problem
 
-CLIPS, DRAWINGS = "/v1/video", "/v1/draw"
+CLIPS, DRAWINGS = ("/v1/video", "/v1/video/phrases"), "/v1/draw"
 
 
 @dataclass(slots=True)
@@ -37,15 +37,16 @@ class Admission:
         self._clients: Counter[str] = Counter()
         clips = limits.waiting_clips + 1
         self._photos = _Line(limits.waiting + limits.batch, limits.waiting_bytes)
+        self._clips = _Line(clips, clips * limits.clip_bytes)
         self._lines = {
-            CLIPS: _Line(clips, clips * limits.clip_bytes),
+            **dict.fromkeys(CLIPS, self._clips),
             DRAWINGS: _Line(limits.batch, limits.waiting_bytes),
         }
 
     @property
     def held(self) -> int:
         """Questions that were let in and are not answered yet."""
-        return sum(line.held for line in (self._photos, *self._lines.values()))
+        return sum(line.held for line in {id(line): line for line in (self._photos, *self._lines.values())}.values())
 
     @contextmanager
     def place(self, path: str, client: str, size: int) -> Iterator[None]:

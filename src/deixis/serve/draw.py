@@ -12,6 +12,7 @@ from fastapi import APIRouter, File, Form, Request, UploadFile
 from fastapi.responses import Response
 
 from deixis.errors import DeixisError
+from deixis.export.clip import write_annotated_clip
 from deixis.export.draw import drawing_of_caption, drawing_of_phrases
 from deixis.export.page import page_text, write_clip_page
 from deixis.images import load_image
@@ -23,11 +24,14 @@ from deixis.serve.service import Service
 from deixis.serve.uploads import clip_file, read_photo
 from deixis.serve.work import MOST_SEGMENTS
 from deixis.types import GroundedCaption, GroundedPhrases
+from deixis.video import decoding_within
 
 router = APIRouter()
 _DRAWING = anyio.CapacityLimiter(1)
-TYPES = {"png": "image/png", "html": "text/html; charset=utf-8"}
+TYPES = {"png": "image/png", "html": "text/html; charset=utf-8", "mp4": "video/mp4"}
 EMBEDDED_CLIP = 64 * MIB
+DECODING = 120.0
+"""Seconds that reading a clip for its drawing may take."""
 MOST_BOXES, MOST_LETTERS = 500, 10_000
 
 Photo = Annotated[UploadFile | None, File(description="The photo that was answered.")]
@@ -36,7 +40,8 @@ Answer = Annotated[
     str, Form(description="The answer: the JSON of a caption, of phrases, or a list of captions (clip).")
 ]
 Form_ = Annotated[
-    Literal["png", "html"], Form(description="A picture (of a photo), or a page that needs nothing else.")
+    Literal["png", "html", "mp4"],
+    Form(description="A picture (of a photo), a page that needs nothing else, or the clip with boxes drawn in."),
 ]
 
 
@@ -50,17 +55,19 @@ async def draw(request: Request, answer: Answer, format: Form_, image: Photo = N
     service: Service = request.app.state.service
     found = _parsed(answer)
     if image is not None:
+        if format == "mp4":
+            raise Problem(422, "a photo is drawn as a picture or a page: ask for format png or html")
         data, name, _ = await read_photo(image, service.limits)
         work = anyio.to_thread.run_sync(_photo, data, name, found, format, service.limits.pixels, limiter=_DRAWING)
         return Response(await work, media_type=TYPES[format])
     if clip is None:
         raise Problem(422, "nothing to draw on: send the photo as 'image' or the clip as 'clip'")
-    if format != "html":
-        raise Problem(422, "a clip is drawn as a page: ask for format html")
-    if clip.size is not None and clip.size > EMBEDDED_CLIP:
+    if format == "png":
+        raise Problem(422, "a clip is drawn as a page or a clip: ask for format html or mp4")
+    if format == "html" and clip.size is not None and clip.size > EMBEDDED_CLIP:
         raise Problem(413, f"clips of more than {EMBEDDED_CLIP // MIB} MB do not go into a page: save the JSON instead")
     async with clip_file(clip, service.limits) as (path, name):
-        body = await anyio.to_thread.run_sync(_clip, path, name, found, limiter=_DRAWING)
+        body = await anyio.to_thread.run_sync(_clip, path, name, found, format, limiter=_DRAWING)
     return Response(body, media_type=TYPES[format])
 
 
@@ -95,10 +102,13 @@ def _photo(data: bytes, name: str, found: Any, kind: str, pixels: int) -> bytes:
     return file.getvalue()
 
 
-def _clip(path: Path, name: str, found: Any) -> bytes:
+def _clip(path: Path, name: str, found: Any, kind: str) -> bytes:
     if not isinstance(found, list):
         raise DeixisError("the answer of a clip is a list of captions")
     captions = [GroundedCaption.from_json(item) for item in found]
     with tempfile.TemporaryDirectory(prefix="deixis-page-") as folder:
+        if kind == "mp4":
+            with decoding_within(DECODING):
+                return write_annotated_clip(Path(folder) / "clip.mp4", path, captions).read_bytes()
         page = write_clip_page(Path(folder) / "page.html", path, captions, title=name, embed=True)
         return page.read_bytes()

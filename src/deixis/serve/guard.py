@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from deixis.serve.admission import Admission
+from deixis.serve.admission import CLIPS, Admission
 from deixis.serve.limits import Limits
 from deixis.serve.problems import Problem, refused
 
@@ -27,7 +27,7 @@ HEADERS = {
     "Referrer-Policy": "no-referrer",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
-    "Permissions-Policy": "camera=(), microphone=(), geolocation=()",
+    "Permissions-Policy": "camera=(self), microphone=(), geolocation=()",
 }
 FORM_BYTES = 2**20
 """What the fields beside a photo or a clip may take."""
@@ -146,7 +146,7 @@ class Guard:
         return self.admission.place(path, client, self._most(path) if length is None else int(length))
 
     def _most(self, path: str) -> int:
-        clip = path == "/v1/video" or path.startswith("/v1/draw")
+        clip = path in CLIPS or path.startswith("/v1/draw")
         return (self.limits.clip_bytes if clip else self.limits.photo_bytes) + FORM_BYTES
 
     def _check_length(self, path: str, length: int) -> None:
@@ -155,7 +155,7 @@ class Guard:
 
     def _limited(self, scope: Scope, receive: Receive, began: float) -> Receive:
         """Count the bytes of a body as they come, and stop waiting for one that does not."""
-        patience = self.limits.clip_patience if scope["path"] == "/v1/video" else self.limits.seconds
+        patience = self.limits.clip_patience if scope["path"] in CLIPS else self.limits.seconds
         got = 0
         complete = False
 

@@ -13,11 +13,24 @@ from deixis.serve import metrics, schema
 from deixis.serve.problems import Problem
 from deixis.serve.service import Service
 from deixis.serve.uploads import clip_file, read_photo
-from deixis.serve.work import Alternatives, Captions, Clip, Clips, Looks, Photo, Phrases, Question, parse_segments
+from deixis.serve.work import (
+    Alternatives,
+    Captions,
+    Clip,
+    ClipPhrases,
+    Clips,
+    Looks,
+    Photo,
+    Phrases,
+    Question,
+    parse_segments,
+)
 
 if TYPE_CHECKING:
     from deixis.models.bundle import Method
 
+ClipFile = Annotated[UploadFile, File(description="A clip: MP4, WebM, MKV, MOV or AVI.")]
+Wanted = Annotated[list[str] | None, Form(description="What to find; may be given several times.")]
 Image = Annotated[UploadFile, File(description="A photo: JPEG, PNG, WebP, GIF, TIFF, BMP or AVIF.")]
 Model = Annotated[str | None, Form(description="One of the models of /v1/models; the first by default.")]
 How = Annotated[str | None, Form(description="How words find their boxes: one of the model's methods.")]
@@ -72,7 +85,7 @@ async def alternatives(request: Request, image: Image, beam: Beam = BEAM, model:
 async def ground(
     request: Request,
     image: Image,
-    phrase: Annotated[list[str] | None, Form(description="What to find; may be given several times.")] = None,
+    phrase: Wanted = None,
     sentence: Annotated[str | None, Form(description="A sentence whose noun phrases (or given ones) to find.")] = None,
     threshold: Threshold = None,
     model: Model = None,
@@ -80,20 +93,16 @@ async def ground(
     """Find phrases in a photo; ``found`` is false for what is probably not there."""
     service = _service(request)
     phrases = tuple(phrase or ())
-    most = service.limits
     if not phrases and sentence is None:
         raise Problem(422, "nothing to look for: send a phrase or a sentence")
-    if len(phrases) > most.phrases:
-        raise Problem(422, f"{len(phrases)} phrases are too many: at most {most.phrases} are looked for at once")
-    if any(len(text) > most.text for text in (*phrases, sentence or "")):
-        raise Problem(422, f"a phrase or sentence has more than {most.text} characters")
+    _check_texts(service, phrases, sentence or "")
     return await _photo(request, image, Phrases(_model(service, model), Asking(threshold=threshold)), phrases, sentence)
 
 
 @router.post("/v1/video", responses=schema.answer("caption", "A caption for each segment of the clip.", many=True))
 async def video(
     request: Request,
-    clip: Annotated[UploadFile, File(description="A clip: MP4, WebM, MKV, MOV or AVI.")],
+    clip: ClipFile,
     every: Every = None,
     segments: Segments = None,
     beam: Beam = CLIP_BEAM,
@@ -107,6 +116,28 @@ async def video(
     pairs = None if segments is None else parse_segments(segments)
     asked = _model(service, model)
     question = Clips(asked, _method(service, asked, method), beam, check, threshold, every, pairs)
+    async with clip_file(clip, service.limits) as (path, name):
+        return JSONResponse(await service.clip(question, Clip(path, name)))
+
+
+@router.post("/v1/video/phrases", responses=schema.answer("phrases", "Phrases for each segment.", many=True))
+async def video_phrases(
+    request: Request,
+    clip: ClipFile,
+    phrase: Wanted = None,
+    every: Every = None,
+    segments: Segments = None,
+    threshold: Threshold = None,
+    model: Model = None,
+) -> Response:
+    """Find phrases in a clip: for each segment their boxes in its frames; none on frames that do not show them."""
+    service = _service(request)
+    phrases = tuple(phrase or ())
+    if not phrases:
+        raise Problem(422, "nothing to look for: send a phrase")
+    _check_texts(service, phrases)
+    pairs = None if segments is None else parse_segments(segments)
+    question = ClipPhrases(_model(service, model), phrases, threshold, every, pairs)
     async with clip_file(clip, service.limits) as (path, name):
         return JSONResponse(await service.clip(question, Clip(path, name)))
 
@@ -168,6 +199,14 @@ async def _photo(
     data, name, pixels = await read_photo(image, service.limits)
     photo = Photo(data, name, phrases, sentence)
     return JSONResponse(await service.photo(question, photo, pixels))
+
+
+def _check_texts(service: Service, phrases: tuple[str, ...], sentence: str = "") -> None:
+    most = service.limits
+    if len(phrases) > most.phrases:
+        raise Problem(422, f"{len(phrases)} phrases are too many: at most {most.phrases} are looked for at once")
+    if any(len(text) > most.text for text in (*phrases, sentence)):
+        raise Problem(422, f"a phrase or sentence has more than {most.text} characters")
 
 
 def _service(request: Request) -> Service:

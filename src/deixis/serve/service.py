@@ -13,7 +13,7 @@ from deixis.serve.batcher import Batcher, FullError, LateError
 from deixis.serve.limits import MIB, Limits
 from deixis.serve.metrics import Metrics
 from deixis.serve.problems import Problem
-from deixis.serve.work import Clip, Clips, Photo, Question, Workshop
+from deixis.serve.work import Clip, ClipPhrases, Clips, Photo, Question, Workshop
 
 if TYPE_CHECKING:
     from deixis.answering.load import Deixis
@@ -94,7 +94,7 @@ class Service:
         with_bytes = {"pixels": pixels, "bytes": len(photo.data)}
         return await self._answered(self._photos, question, photo, self.limits.seconds, **with_bytes)
 
-    async def clip(self, question: Clips, clip: Clip) -> Any:
+    async def clip(self, question: Clips | ClipPhrases, clip: Clip) -> Any:
         """Answer a question about a clip."""
         return await self._answered(self._clips, question, clip, self.limits.clip_patience)
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from deixis.answering.load import Deixis, Look
     from deixis.models.bundle import Method
-    from deixis.types import Regions
+    from deixis.types import GroundedCaption, GroundedPhrases, Regions
 
 
 MOST_SEGMENTS = 240
@@ -81,6 +81,17 @@ class Clips:
 
 
 @dataclass(frozen=True, slots=True)
+class ClipPhrases:
+    """A question for the boxes of phrases in a clip."""
+
+    model: str
+    phrases: tuple[str, ...]
+    threshold: float | None = None
+    every: float | None = None
+    segments: tuple[tuple[float, float], ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Clip:
     """A clip in a file of ours, and what its sender calls it."""
 
@@ -114,26 +125,16 @@ class Workshop:
         answers = iter(_answer(model, key, *map(list, zip(*good, strict=True))) if good else ())
         return [one if isinstance(one, DeixisError) else next(answers) for one in seen]
 
-    def clips(self, key: Clips, clips: Sequence[Clip]) -> list[Any]:
-        """Return for each clip the list of its captions in JSON form."""
-        model = self.models[key.model]
-        segments = list(key.segments) if key.segments is not None else None
+    def clips(self, key: Clips | ClipPhrases, clips: Sequence[Clip]) -> list[Any]:
+        """Return for each clip the list of its captions or phrases in JSON form, one a segment."""
         answers = []
         for clip in clips:
             try:
                 with decoding_within(self._clip_decoding):
-                    captions = model.video(
-                        clip.path,
-                        segments=segments,
-                        every=key.every,
-                        beam=key.beam,
-                        check=key.check,
-                        threshold=key.threshold,
-                        method=key.method,
-                    )
+                    found = _clip_answer(self.models[key.model], key, clip)
             except DeixisError as error:
                 raise DeixisError(str(error).replace(str(clip.path), clip.name)) from error
-            answers.append([{**caption.to_json(), "image": clip.name} for caption in captions])
+            answers.append([one.to_json() for one in found])
         return answers
 
     def close(self) -> None:
@@ -174,14 +175,14 @@ class Workshop:
 def _answer(model: Deixis, key: Question, photos: Sequence[Photo], seen: Sequence[Regions]) -> list[Any]:
     names = [photo.name for photo in photos]
     if isinstance(key, Looks):
-        together = zip(seen, names, strict=True)
+        together = zip(_shown(model, photos, seen), names, strict=True)
         return [look_json(model.look(one, key.asking, name=name))
                 for one, name in together]  # fmt: skip
     if isinstance(key, Captions):
-        captions = model.captions(seen, key.asking, names=names)
+        captions = model.captions(_shown(model, photos, seen), key.asking, names=names)
         return [caption.to_json() for caption in captions]
     if isinstance(key, Alternatives):
-        together = zip(seen, names, strict=True)
+        together = zip(_shown(model, photos, seen), names, strict=True)
         return [[caption.to_json() for caption in model.alternatives(one, key.asking, name=name)]
                 for one, name in together]  # fmt: skip
     threshold = key.asking.threshold
@@ -191,6 +192,32 @@ def _answer(model: Deixis, key: Question, photos: Sequence[Photo], seen: Sequenc
         ).to_json()
         for photo, one in zip(photos, seen, strict=True)
     ]
+
+
+def _shown(model: Deixis, photos: Sequence[Photo], seen: Sequence[Regions]) -> Sequence[bytes | Regions]:
+    """Return what a model captions: regions, which are remembered, or the photos themselves."""
+    return [photo.data for photo in photos] if model.reads_pixels else seen
+
+
+def _clip_answer(
+    model: Deixis, key: Clips | ClipPhrases, clip: Clip
+) -> Sequence[GroundedCaption] | Sequence[GroundedPhrases]:
+    segments = list(key.segments) if key.segments is not None else None
+    if isinstance(key, ClipPhrases):
+        from deixis.answering.clip_phrases import ground_clip
+
+        asked: dict[str, Any] = {"segments": segments, "every": key.every, "threshold": key.threshold}
+        return ground_clip(model, clip.path, key.phrases, name=clip.name, **asked)
+    return model.video(
+        clip.path,
+        segments=segments,
+        every=key.every,
+        name=clip.name,
+        beam=key.beam,
+        check=key.check,
+        threshold=key.threshold,
+        method=key.method,
+    )
 
 
 def look_json(look: Look) -> dict[str, Any]:

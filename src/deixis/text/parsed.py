@@ -119,7 +119,7 @@ def _with_head(phrase: Phrase, given: Sentence, parsed: Parsed, tokens: tuple[To
 
 
 PLACES = frozenset(["back", "bottom", "center", "centre", "edge", "end", "front", "middle", "rear", "side", "top"])
-_BEFORE_PLACE = frozenset(["at", "by", "from", "in", "inside", "near", "on", "onto", "to", "toward", "towards"])
+BEFORE_PLACE = frozenset(["at", "by", "from", "in", "inside", "near", "on", "onto", "to", "toward", "towards"])
 
 
 def is_place_before_of(words: Sequence[str], head: int) -> bool:
@@ -132,6 +132,6 @@ def _is_place(words: Sequence[str], first: int, last: int, head: int) -> bool:
         last == head + 1
         and head - first <= 1
         and first > 0
-        and words[first - 1].lower() in _BEFORE_PLACE
+        and words[first - 1].lower() in BEFORE_PLACE
         and is_place_before_of(words, head)
     )

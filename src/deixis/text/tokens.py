@@ -40,7 +40,7 @@ _OPENERS = (
 )
 
 # The order matters: Python takes the first alternative that fits.
-_TOKEN = re.compile(
+TOKEN = re.compile(
     "|".join(
         [
             r"https?://[^\s\"<>|(){}]+[^\s\"<>|.!?(){},;]",
@@ -97,7 +97,7 @@ _CHUNK = re.compile(r"\S+")
 def tokenise(text: str) -> tuple[Token, ...]:
     """Cut a text into tokens; each token's text is exactly ``text[token.start:token.end]``, case and all."""
     if _REACHES_OVER_SPACE.search(text):
-        return tuple(Token(match.group(), match.start(), match.end()) for match in _TOKEN.finditer(text))
+        return tuple(Token(match.group(), match.start(), match.end()) for match in TOKEN.finditer(text))
     tokens: list[Token] = []
     for chunk in _CHUNK.finditer(text):
         at = chunk.start()
@@ -108,19 +108,19 @@ def tokenise(text: str) -> tuple[Token, ...]:
 def scoring_words(text: str) -> list[str]:
     """Return the words that caption metrics compare: PTB tokens in lower case without punctuation."""
     if _REACHES_OVER_SPACE.search(text):
-        return [word for match in _TOKEN.finditer(text) for word in _scored(match.group())]
+        return [word for match in TOKEN.finditer(text) for word in _scored(match.group())]
     return [word for chunk in text.split() for word in _scored_chunk(chunk)]
 
 
 # Captions repeat their words, so each stretch between spaces is cut once and remembered.
 @lru_cache(maxsize=100_000)
 def _pieces(chunk: str) -> tuple[tuple[str, int, int], ...]:
-    return tuple((match.group(), match.start(), match.end()) for match in _TOKEN.finditer(chunk))
+    return tuple((match.group(), match.start(), match.end()) for match in TOKEN.finditer(chunk))
 
 
 @lru_cache(maxsize=100_000)
 def _scored_chunk(chunk: str) -> tuple[str, ...]:
-    return tuple(word for match in _TOKEN.finditer(chunk) for word in _scored(match.group()))
+    return tuple(word for match in TOKEN.finditer(chunk) for word in _scored(match.group()))
 
 
 def normal_word(token: str) -> str | None:

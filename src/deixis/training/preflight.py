@@ -102,7 +102,8 @@ def _way(needed: str) -> str:
 
 
 def _check_teachers(recipe: Recipe, store: RegionStore) -> None:
-    named = [("start_from", recipe.start_from)] if recipe.start_from is not None else []
+    started = recipe.start_from is not None and not recipe.new_regions
+    named = [("start_from", recipe.start_from)] if started else []
     for where, objective in _objectives(recipe):
         teacher = objective.options.get("teacher")
         named += [(f"{where}.teacher", teacher)] if isinstance(teacher, str) and teacher else []

@@ -214,6 +214,8 @@ class Recipe:
     size: str = "paper"
     start_from: str | None = None
     """A run or model folder whose weights and words the run begins with (``start.py``); None: random weights."""
+    new_regions: bool = False
+    """The model of ``start_from`` looked at regions of another extractor: its layers that read them begin afresh."""
     begin_at: str | None = None
     """Name of the first stage to train; those before it are left out, as with ``start_from`` a run that did them."""
     end_at: str | None = None

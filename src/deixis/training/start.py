@@ -3,7 +3,8 @@
 Methods that only change how a captioner looks are compared at equal budget by going on from one trained baseline. The
 words of the other model are taken over, so that the same number means the same word; with ``data.new_words`` those the
 training captions use beside them are added. What a model cannot take from the other as it stands, its own ``adopt``
-method turns into its own form; objectives always start with fresh weights.
+method turns into its own form; objectives always start with fresh weights. With ``new_regions`` the other model may
+have looked at regions of another extractor: what reads them begins afresh, what speaks goes on.
 """
 
 from __future__ import annotations
@@ -52,7 +53,8 @@ def start_from(model: Model, recipe: Recipe, data: TrainingData) -> None:
         return
     folder = find_model(recipe.start_from, part=part_of(recipe))
     other = load_config(folder)
-    other.require(data.store.fingerprint, data.store.path)
+    if not recipe.new_regions:
+        other.require(data.store.fingerprint, data.store.path)
     if other.model.kind != recipe.model.kind:
         raise BadRecipeError(
             f"start_from {recipe.start_from} is a {other.model.kind}, this recipe trains a {recipe.model.kind}"
@@ -63,6 +65,13 @@ def start_from(model: Model, recipe: Recipe, data: TrainingData) -> None:
             f"start_from {recipe.start_from} knows other words than {recipe.data.vocabulary}: leave data.vocabulary out"
         )
     weights = model.adopt(load_weights(folder, other))
+    if recipe.new_regions:
+        afresh = {name: value for name, value in model.state_dict().items() if name.startswith(model.reads_regions)}
+        if not afresh:
+            raise BadRecipeError(
+                f"new_regions: a {recipe.model.kind} has no layer that could begin afresh; leave it out"
+            )
+        weights |= afresh
     fill(model, with_new_words(weights, model.state_dict(), len(known), len(data.vocabulary)), folder)
 
 

@@ -86,10 +86,7 @@ class GroundedCaption(Shown):
             "model": self.model,
             "words": [_word_json(word) for word in self.words],
         }
-        if self.segment is not None:
-            data["segment"] = list(self.segment)
-            data["frame_times"] = list(self.frame_times)
-        return data
+        return data | _times_json(self)
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
@@ -114,7 +111,6 @@ class GroundedCaption(Shown):
                     presence=_presence(word, where),
                 )
             )
-        segment = data.get("segment")
         return cls(
             image=_text(data, "image"),
             size=_size(data),
@@ -122,8 +118,7 @@ class GroundedCaption(Shown):
             words=tuple(words),
             score=_number(data.get("score", 0.0), "score"),
             model=str(data.get("model", "")),
-            segment=None if segment is None else _segment(segment),
-            frame_times=tuple(_number(value, "frame_times") for value in _list(data, "frame_times")),
+            **_times(data),
         )
 
 
@@ -167,6 +162,9 @@ class GroundedPhrases(Shown):
     phrases: tuple[GroundedPhrase, ...]
     sentence: str | None = None
     model: str = ""
+    segment: tuple[float, float] | None = None
+    """Start and end in seconds, for a clip."""
+    frame_times: tuple[float, ...] = ()
     photo: Any = field(default=None, compare=False)
     """The photo itself where ``image`` is not its name; no part of the JSON."""
 
@@ -199,7 +197,7 @@ class GroundedPhrases(Shown):
             if phrase.ranked:
                 item |= {"ranked": [list(b) for b in phrase.ranked], "ranked_scores": list(phrase.ranked_scores)}
             phrases.append(item)
-        return {
+        data: dict[str, Any] = {
             "deixis": SCHEMA_VERSION,
             "kind": "phrases",
             "image": self.image,
@@ -208,6 +206,7 @@ class GroundedPhrases(Shown):
             "model": self.model,
             "phrases": phrases,
         }
+        return data | _times_json(self)
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
@@ -242,6 +241,7 @@ class GroundedPhrases(Shown):
             phrases=tuple(phrases),
             sentence=sentence,
             model=str(data.get("model", "")),
+            **_times(data),
         )
 
 
@@ -299,6 +299,20 @@ def _list(data: Mapping[str, Any], key: str, where: str = "") -> Sequence[Any]:
     if not isinstance(value, list | tuple):
         raise BadFileError(f"{where + '.' if where else ''}{key} should be a list, got {_shown(value)}")
     return value
+
+
+def _times_json(answer: GroundedCaption | GroundedPhrases) -> dict[str, Any]:
+    if answer.segment is None:
+        return {}
+    return {"segment": list(answer.segment), "frame_times": list(answer.frame_times)}
+
+
+def _times(data: Mapping[str, Any]) -> dict[str, Any]:
+    segment = data.get("segment")
+    return {
+        "segment": None if segment is None else _segment(segment),
+        "frame_times": tuple(_number(value, "frame_times") for value in _list(data, "frame_times")),
+    }
 
 
 def _segment(value: Any) -> tuple[float, float]:

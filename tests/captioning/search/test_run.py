@@ -66,13 +66,21 @@ def test_every_search_returns_the_attention_of_the_words_it_kept(
 
 @pytest.mark.parametrize("attention", [KINDS[0], KINDS[2], replace(KINDS[1], vote="mean")], ids=lambda kind: kind.kind)
 def test_beam_of_width_1_is_greedy(attention: AttentionConfig, make_captioner: Make, regions: RegionBatch) -> None:
+    """Where two words are as likely to the last digit, processors may round either way: such a model says nothing."""
+    compared = 0
     for seed in range(5):
         model = _lively(make_captioner(seed, attention=attention))
         greedy = model.generate(regions, Strategy("greedy", 8))
         beam = model.generate(regions, Strategy("beam", 8, width=1))
-        assert torch.equal(greedy.words, beam.words)
+        first = (greedy.words != beam.words).int().argmax(-1, keepdim=True)  # 0 where all are the same
+        if not torch.equal(greedy.words, beam.words):
+            ends = [found.log_probs.gather(-1, first) for found in (greedy, beam)]
+            assert torch.allclose(*ends, atol=1e-5)
+            continue
+        compared += 1
         assert torch.allclose(greedy.attention, beam.attention)
         assert torch.allclose(greedy.scores, beam.scores, atol=1e-5)
+    assert compared >= 3
 
 
 def test_beam_search_finds_what_brute_force_finds(

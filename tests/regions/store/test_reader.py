@@ -8,6 +8,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import HealthCheck, given, settings
@@ -16,6 +17,7 @@ from hypothesis import strategies as st
 from deixis.data.batch import RegionBatch
 from deixis.errors import BadFileError, DeixisError
 from deixis.regions.store.reader import RegionStore
+from deixis.regions.store.shards import Shard, encode, pack
 from deixis.regions.store.writer import StoreWriter, make_part, write_store
 from deixis.types import Regions
 
@@ -217,6 +219,25 @@ def test_a_shard_of_another_store_is_refused(tmp_path: Path) -> None:
         RegionStore.open(path).get("photo 0")
 
 
+@pytest.mark.parametrize("name", ["frame", "boxes", "objectness"])
+def test_a_header_that_does_not_name_what_the_shards_hold_is_refused(tmp_path: Path, name: str) -> None:
+    path = make_store(tmp_path / "store", [3, 5])[0].path
+    header = json.loads((path / "store.json").read_text())
+    header["widths"][f"{name}?"] = header["widths"].pop(name)
+    (path / "store.json").write_text(json.dumps(header))
+    with pytest.raises(BadFileError, match="does not belong"):
+        RegionStore.open(path).batch(["photo 0", "photo 1"])
+
+
+@pytest.mark.parametrize(("name", "shape"), [("frame", (12, 1)), ("boxes", (12, 5)), ("objectness", (12, 2))])
+def test_rows_of_another_shape_are_refused(name: str, shape: tuple[int, ...]) -> None:
+    arrays = encode([made_regions(0, 5), made_regions(1, 5)])
+    assert len(arrays[name]) == shape[0]
+    arrays[name] = np.zeros(shape, dtype=arrays[name].dtype)
+    with pytest.raises(BadFileError, match=f"a row of {name} has the shape"):
+        Shard.parse(pack(arrays, {}), "made")
+
+
 def test_things_that_are_no_store_are_refused(tmp_path: Path) -> None:
     with pytest.raises(BadFileError, match="not a region store"):
         RegionStore.open(tmp_path)
@@ -288,6 +309,16 @@ def test_a_part_cut_short_by_a_crash_is_made_again(tmp_path: Path) -> None:
     raw = file.read_bytes()
     file.write_bytes(raw[:-100] + bytes(byte ^ 255 for byte in raw[-100:]))
     assert StoreWriter(tmp_path / "store", list(images), FINGERPRINT, {}).pending == [1, 2]
+
+
+def test_a_job_that_was_killed_before_it_said_what_it_is_goes_on(tmp_path: Path) -> None:
+    (tmp_path / "store" / "parts").mkdir(parents=True)
+    (tmp_path / "store" / ".lock").touch()
+    assert len(make_store(tmp_path / "store", [3, 5])[0]) == 2
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "letter.txt").touch()
+    with pytest.raises(DeixisError, match="exists and is not a region store"):
+        make_store(tmp_path / "other", [3])
 
 
 def test_another_job_in_the_same_folder_is_refused(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 import uvicorn
-from playwright.sync_api import Browser, BrowserContext, Page
+from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from deixis.answering.load import Deixis, load
 from deixis.answering.search.index import PhotoIndex
@@ -20,6 +20,7 @@ from deixis.serve.run import address_of, listen
 from deixis.serve.service import Service
 
 PATIENCE = 60_000  # milliseconds: a busy machine must not fail a test
+expect.set_options(timeout=PATIENCE)
 
 
 def _served(service: Service, access: Access) -> Iterator[str]:

@@ -32,7 +32,7 @@ from deixis.types import GroundedPhrases, Regions
 
 if TYPE_CHECKING:
     from deixis.answering.load import Deixis
-    from deixis.answering.work import Place
+    from deixis.answering.work import Place, Source
 
 PER_SEGMENT = 256
 LARGE = 4096
@@ -87,7 +87,7 @@ class PhotoIndex:
         *,
         rebuild: bool = False,
         work_at: Place | None = None,
-        source: tuple[str, str | None] = ("lite", None),
+        source: Source | None = None,
     ) -> None:
         """Open the index of a folder; ``work_at`` and ``source`` say where regions are found, and with which model."""
         self.model, self.folder = model, Path(folder).expanduser()
@@ -142,7 +142,7 @@ class PhotoIndex:
 
     def _add(self, photos: Sequence[PhotoFile], progress: Progress) -> int:
         """Index photos, a segment at a time; returns how many would not hold still."""
-        from deixis.answering.work import Asked, FindRegions, Place, answer_photos
+        from deixis.answering.work import Asked, FindRegions, Place, Source, answer_photos
 
         unsettled = 0
         for first in range(0, len(photos), PER_SEGMENT):
@@ -152,7 +152,8 @@ class PhotoIndex:
             regions: list[Regions] = []
             scores: list[NDArray[np.float32]] = []
             asked = (Asked(path, Path(path), None) for path in part)
-            for some in answer_photos(self.model, asked, FindRegions(), self.work_at or Place(), source=self.source):
+            place, source = self.work_at or Place(), self.source or Source()
+            for some in answer_photos(self.model, asked, FindRegions(), place, source=source):
                 refused |= {path: DeixisError(why) for path, why in some.failed}
                 batch = some.answers
                 if not batch:
@@ -220,8 +221,9 @@ class PhotoIndex:
 
     def _join(self, group: Sequence[Segment]) -> None:
         names = [segment.folder.name for segment in group]
-        rows = [(segment, row) for segment, row in self._rows() if segment.folder.name in names]
-        kept = [[row for other, row in rows if other is one] for one in group]
+        gone = [self.manifest.segments[name] for name in names]
+        kept = [[row for row in range(len(one.photos)) if row not in out] for one, out in zip(group, gone, strict=True)]
+        rows = [(one, row) for one, own in zip(group, kept, strict=True) for row in own]
         scores = np.concatenate([one.scores[:, own] for one, own in zip(group, kept, strict=True)], 1)
         self._write([one.photos[row] for one, row in rows], [one.regions(row) for one, row in rows], scores)
         for name in names:

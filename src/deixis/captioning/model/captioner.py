@@ -43,6 +43,7 @@ class Captioner(Model):
     """An encoder, a decoder and an attention (``config``) for data of given ``sizes``."""
 
     part = "captioner"
+    reads_regions = tuple(f"encoder.{name}." for name in ("feature", "detector", "classifier", "image", "cell"))
 
     def __init__(self, config: CaptionerConfig, sizes: InputSizes) -> None:
         super().__init__()

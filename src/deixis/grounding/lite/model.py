@@ -21,6 +21,15 @@ from deixis.data.sizes import InputSizes
 from deixis.errors import DeixisError
 from deixis.grounding.base import AnswerOptions, WordGrounder, real_words
 from deixis.grounding.lite.coverage import cell_masks, coverage
+from deixis.grounding.lite.positions import (
+    Positions,
+    direction_table,
+    empty_words,
+    ordinal_table,
+    ranks,
+    read_positions,
+    region_positions,
+)
 from deixis.grounding.lite.region_facts import FACTS, attached, region_facts
 from deixis.grounding.lite.voting import voted_boxes
 from deixis.grounding.lite.word_groups import WordGroup, word_group
@@ -78,6 +87,8 @@ class LiteConfig:
     """Weight of the teacher in the answer, beside the pupil."""
     voting: float = 0.0
     """Overlap from which regions vote on each other's boxes (``voting.py``); 0 leaves boxes as they are."""
+    position: float = 9.0
+    """Weight of words such as "left" and "middle" (``positions.py``), in logits from the middle to a side."""
     answers: AnswerOptions = field(default_factory=AnswerOptions)
 
 
@@ -106,6 +117,10 @@ class LiteGrounder(WordGrounder):
         self.group: Tensor
         self.plural: Tensor
         self.silent: Tensor
+        self.directions: Tensor
+        self.empty: Tensor
+        self.ordinals: Tensor
+        self.of = vocabulary.id("of") if "of" in vocabulary else -1
         for name, values in word_facts(vocabulary).items():
             self.register_buffer(name, values, persistent=False)  # the vocabulary's file says it all
 
@@ -128,7 +143,7 @@ class LiteGrounder(WordGrounder):
             regions: Regions of B images.
         """
         image = torch.arange(len(regions), device=words.device)
-        return self._own_prior(words.unsqueeze(1), regions, image)
+        return self._own_prior(self.group[words].unsqueeze(1), regions, image)
 
     def evidence(self, words: Tensor, regions: RegionBatch) -> Tensor:
         """Return how much every region of every image looks like every word, (M,) -> (M, B, N)."""
@@ -143,15 +158,27 @@ class LiteGrounder(WordGrounder):
     # --- answers: regions of phrases
 
     def read(self, batch: Batch, phrases: PhraseBatch) -> tuple[Tensor, Tensor, Tensor]:
-        """Return the head lemmas (P,), the modifiers' lemmas (P, T) and their mask, and (P,) whether it is plural."""
-        caption = phrases.caption
-        words = self.lemma[batch.words[caption]]  # (P, T)
+        """Return the head lemmas (P,), the modifiers' lemmas (P, T), and whether the head is plural (P,).
+
+        Words that say a position are no modifiers, and a head that is one names nothing.
+        """
+        words = self.lemma[batch.words[phrases.caption]]  # (P, T)
+        inside, positions = self._inside(batch, phrases), self._positions(batch, phrases)
         place = torch.arange(words.shape[1], device=words.device)
-        inside = (place >= phrases.first.unsqueeze(1)) & (place < phrases.last.unsqueeze(1))
-        inside = inside & (place != phrases.head.unsqueeze(1)) & ~self.silent[words]
+        inside = inside & ~self.silent[words] & ~positions.says & (place != phrases.head.unsqueeze(1))
         modifiers = torch.where(inside, words, PAD)
-        head = batch.words[caption, phrases.head]
-        return self.lemma[head], modifiers, self.plural[head]
+        head = batch.words[phrases.caption, phrases.head]
+        return torch.where(positions.nameless, UNKNOWN, self.lemma[head]), modifiers, self.plural[head]
+
+    def _inside(self, batch: Batch, phrases: PhraseBatch) -> Tensor:
+        """Return which words of their sentences belong to phrases, (P, T)."""
+        place = torch.arange(batch.words.shape[1], device=batch.words.device)
+        return (place >= phrases.first.unsqueeze(1)) & (place < phrases.last.unsqueeze(1))
+
+    def _positions(self, batch: Batch, phrases: PhraseBatch) -> Positions:
+        """Return what phrases say about where their thing is."""
+        words, inside = batch.words[phrases.caption], self._inside(batch, phrases)
+        return read_positions(words, inside, phrases.head, self.directions, self.empty, self.of)
 
     def queries(self, heads: Tensor, modifiers: Tensor, plural: Tensor) -> Tensor:
         """Return the vectors of phrases, (P, D)."""
@@ -186,12 +213,14 @@ class LiteGrounder(WordGrounder):
         cells = cell_masks(regions.boxes_normalised, regions.mask, self.config.grid)  # (B, N, G)
         size = (cells.mean(-1)).clamp(min=SMALLEST_SIZE).log()[image]
         part = attached(regions).clamp(min=0.03).log()[image]
-        weights = self.config.teacher.table().to(looks)[self.group[heads]].unsqueeze(-1)  # (P, fields, 1)
+        nameless = self._positions(batch, phrases).nameless
+        group = torch.where(nameless, WordGroup.THING, self.group[heads])  # "the left one" is some thing
+        weights = self.config.teacher.table().to(looks)[group].unsqueeze(-1)  # (P, fields, 1)
         middle, sharpness = weights[:, -2], weights[:, -1]
         terms = [
             looks,
             modified,
-            self._own_prior(heads, regions, image),
+            self._own_prior(group, regions, image),
             coverage(looks, cells[image], mask, middle, sharpness),
             size,
             part,
@@ -209,7 +238,27 @@ class LiteGrounder(WordGrounder):
         logits = torch.log_softmax(self.pupil(batch, phrases), -1)
         if self.config.mix:
             logits = logits + self.config.mix * torch.log_softmax(self.teacher(batch, phrases), -1)
+        if self.config.position:
+            logits = logits + self.config.position * self._in_position(batch, phrases, logits)
         return logits
+
+    def _in_position(self, batch: Batch, phrases: PhraseBatch, logits: Tensor) -> Tensor:
+        """Return how well every region lies where the phrase's position words point, (P, N).
+
+        A left hand is its owner's left, which may be our right: parts of bodies are looked for everywhere.
+        """
+        positions, words = self._positions(batch, phrases), batch.words[phrases.caption]
+        body = self.group[batch.words[phrases.caption, phrases.head]] == WordGroup.BODY
+        placing = positions.says & (~body | positions.nameless).unsqueeze(1)
+        asked = (self.directions[words] * placing.unsqueeze(-1)).sum(1)  # (P, AXES)
+        image = batch.image_of[phrases.caption]
+        where = region_positions(batch.regions)[image]  # (P, N, AXES)
+        towards = torch.einsum("pa,pna->pn", asked, where)
+        before = (self.ordinals[words] * self._inside(batch, phrases)).amax(1) * (asked[:, 0] != 0)  # (P,)
+        if not torch.onnx.is_in_onnx_export() and not before.any():  # a traced network cannot look
+            return towards
+        count = ranks(logits, batch.regions.boxes[image].float(), -asked[:, :1] * where[..., 0])
+        return torch.where(before.unsqueeze(1) > 0, -(count - before.unsqueeze(1)).abs(), towards)
 
     def ranked_boxes(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """Return the score of every region for every phrase, (P, N), and its box after the vote, (P, N, 4)."""
@@ -255,16 +304,16 @@ class LiteGrounder(WordGrounder):
     def own_presence(self, words: Tensor, regions: RegionBatch, image: Tensor) -> Tensor:
         """Return the score that a word is in one image each, (M,) and (M,) -> (M,)."""
         seen = self.evidence_regions(self.looks(regions))[image]  # (M, N, D)
-        prior = self._own_prior(words, regions, image)
+        prior = self._own_prior(self.group[words], regions, image)
         looks = torch.einsum("md,mnd->mn", self.evidence_words(words), seen.to(self.evidence_words.weight.dtype))
         return torch.logsumexp(looks.float() + prior, -1) - torch.logsumexp(prior, -1)
 
-    def _own_prior(self, words: Tensor, regions: RegionBatch, image: Tensor) -> Tensor:
-        """Return the prior of a word over the regions of one image each, (M, N)."""
+    def _own_prior(self, group: Tensor, regions: RegionBatch, image: Tensor) -> Tensor:
+        """Return the prior of a group of words over the regions of one image each, (M, N)."""
         thing = regions.objectness.float().clamp(min=1e-4).sqrt()
         part = thing if regions.regionness is None else torch.maximum(regions.regionness.float(), thing / 2)
         both = torch.stack([part.clamp(min=0.02), thing]).log().masked_fill(~regions.mask, -torch.inf)  # (2, B, N)
-        return both[(self.group[words] == WordGroup.THING).long(), image]
+        return both[(group == WordGroup.THING).long(), image]
 
 
 class Branches(nn.Module):
@@ -295,6 +344,9 @@ def word_facts(vocabulary: Vocabulary) -> dict[str, Tensor]:
     return {
         "lemma": torch.tensor(lemma),
         "group": torch.tensor([*other, *(word_group(entry.word, entry.lemma or entry.word) for entry in entries)]),
+        "directions": direction_table(vocabulary),
+        "empty": empty_words(vocabulary),
+        "ordinals": ordinal_table(vocabulary),
         "plural": torch.tensor([*special, *(entry.tag in PLURAL_TAGS for entry in entries)]).float(),
         "silent": torch.tensor(
             [at in (PAD, END) for at in range(len(special))] + [entry.word in ARTICLES for entry in entries]

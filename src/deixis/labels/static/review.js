@@ -1,18 +1,18 @@
 // The review page: boxes of a draft are moved, resized, relabelled, deleted and added, by mouse, finger or keyboard.
-import { SVG, colourOf, place } from "./look.js";
+import { colourOf, place } from "./look.js";
 import { Boxes, corrected } from "./boxes.js";
+import { Hands } from "./hands.js";
 
 const task = JSON.parse(document.getElementById("task").textContent);
 const $ = (id) => document.getElementById(id);
 const MEMORY = `deixis-review-${task.mark}`;
-const HANDLES = ["nw", "n", "ne", "e", "se", "s", "sw", "w"];
 
 class Desk {
   constructor() {
     this.photos = task.photos.map((photo) => new Boxes(photo));
     this.at = 0;
     this.selected = -1;
-    this.drag = null;
+    this.hands = new Hands($("overlay"), this);
     this.saved = true;
     this.#recall();
     this.at = Math.max(0, this.photos.findIndex(({ reviewed }) => !reviewed));
@@ -52,7 +52,6 @@ class Desk {
     $("picture").src = `data:${block.dataset.type};base64,${block.textContent}`;
     $("stage").style.aspectRatio = `${photo.size[0]} / ${photo.size[1]}`;
     $("stage").style.width = `min(100%, calc(72vh * ${photo.size[0] / photo.size[1]}))`;
-    $("overlay").setAttribute("viewBox", `0 0 ${photo.size[0]} ${photo.size[1]}`);
     $("absent").textContent = photo.absent.length ? `Not found: ${photo.absent.join(", ")}` : "";
     this.select(-1);
     this.refresh();
@@ -72,41 +71,10 @@ class Desk {
   }
 
   draw() {
-    const groups = this.photo.byArea().map((number) => this.#group(number));
-    $("overlay").replaceChildren(...groups);
+    this.hands.draw();
   }
 
-  #group(number) {
-    const { box, doubted } = this.photo.boxes[number];
-    const group = document.createElementNS(SVG, "g");
-    const { colour, dashed } = colourOf(this.#colour(number));
-    group.dataset.box = number;
-    group.classList.toggle("chosen", number === this.selected);
-    for (const kind of ["halo", "line"]) {
-      const rect = document.createElementNS(SVG, "rect");
-      rect.setAttribute("class", kind);
-      const [x1, y1, x2, y2] = box;
-      for (const [name, value] of Object.entries({ x: x1, y: y1, width: x2 - x1, height: y2 - y1 })) {
-        rect.setAttribute(name, value);
-      }
-      if (kind === "line") rect.setAttribute("stroke", colour);
-      if (kind === "line" && (dashed || doubted)) rect.setAttribute("stroke-dasharray", doubted ? "3 6" : "9 7");
-      group.append(rect);
-    }
-    if (number === this.selected) group.append(...HANDLES.map((name) => this.#handle(name, box)));
-    return group;
-  }
-
-  #handle(name, box) {
-    const [x, y] = handlePlace(name, box);
-    const [across, down] = this.#pixels(5);
-    const knob = document.createElementNS(SVG, "ellipse");
-    knob.setAttribute("class", `knob ${name}`);
-    for (const [key, value] of Object.entries({ cx: x, cy: y, rx: across, ry: down })) knob.setAttribute(key, value);
-    return knob;
-  }
-
-  #colour(number) {
+  colour(number) {
     const labels = [...new Set(this.photo.boxes.map(({ label }) => label))];
     return labels.indexOf(this.photo.boxes[number].label);
   }
@@ -125,7 +93,7 @@ class Desk {
     line.dataset.box = number;
     line.classList.toggle("chosen", number === this.selected);
     line.classList.toggle("doubted", Boolean(box.doubted));
-    line.style.setProperty("--thing", colourOf(this.#colour(number)).colour);
+    line.style.setProperty("--thing", colourOf(this.colour(number)).colour);
     const name = box.label || "no label";
     const pick = button("Select", () => this.select(number), `Select ${name}, ${place(box.box, this.photo.size)}`);
     pick.className = "pick";
@@ -220,10 +188,6 @@ class Desk {
   // --- listening
 
   #listen() {
-    const stage = $("overlay");
-    stage.addEventListener("pointerdown", (event) => this.#grab(event));
-    stage.addEventListener("pointermove", (event) => this.#pull(event));
-    for (const name of ["pointerup", "pointercancel"]) stage.addEventListener(name, (event) => this.#drop(event));
     for (const [id, act] of Object.entries({
       previous: () => this.go(-1), next: () => this.go(1), done: () => this.done(), add: () => this.add(),
       undo: () => this.undo(), save: () => this.save(),
@@ -233,60 +197,10 @@ class Desk {
     addEventListener("beforeunload", (event) => { if (!this.saved) event.preventDefault(); });
   }
 
-  #point(event) {
-    const frame = $("overlay").getBoundingClientRect();
-    const share = [(event.clientX - frame.left) / frame.width, (event.clientY - frame.top) / frame.height];
-    return share.map((value, at) => Math.min(Math.max(value, 0), 1) * this.photo.size[at]);
-  }
-
-  /** So many pixels of the screen, in pixels of the photo. */
-  #pixels(count) {
-    const frame = $("overlay").getBoundingClientRect();
-    return [count * this.photo.size[0] / (frame.width || 1), count * this.photo.size[1] / (frame.height || 1)];
-  }
-
-  #grab(event) {
-    if (event.button) return;
-    event.preventDefault();
-    document.activeElement?.blur?.();
-    const start = this.#point(event);
-    const [across, down] = this.#pixels(event.pointerType === "touch" ? 18 : 9);
-    const near = this.box && HANDLES.find((name) => {
-      const [x, y] = handlePlace(name, this.box.box);
-      return Math.abs(x - start[0]) <= across && Math.abs(y - start[1]) <= down;
-    });
-    const hit = near ? this.selected : this.photo.under(start, this.selected);
-    this.select(hit);
-    const kind = near ?? (hit >= 0 ? "move" : "new");
-    this.drag = { kind, start, from: hit >= 0 ? [...this.box.box] : null, moved: false };
-    $("overlay").setPointerCapture(event.pointerId);
-  }
-
-  #pull(event) {
-    if (!this.drag) return;
-    const [x, y] = this.#point(event);
-    const { start, kind, from } = this.drag;
-    const [across, down] = this.#pixels(3);
-    if (!this.drag.moved && Math.abs(x - start[0]) < across && Math.abs(y - start[1]) < down) return;
-    if (!this.drag.moved) {
-      this.photo.keepForUndo();
-      if (kind === "new") this.selected = this.photo.add([...start, ...start], "");
-    }
-    this.drag.moved = true;
-    if (kind === "new") this.photo.place(this.selected, [...start, x, y]);
-    else if (kind === "move") this.photo.move(this.selected, from, x - start[0], y - start[1]);
-    else this.photo.place(this.selected, stretched(kind, from, x, y));
-    this.draw();
-  }
-
-  #drop() {
-    const drag = this.drag;
-    this.drag = null;
-    if (!drag?.moved) return;
-    this.photo.settle(this.selected);
+  settled(drawn) {
     this.#remember();
     this.refresh();
-    if (drag.kind === "new") $("boxes").children[this.selected]?.querySelector("input").focus();
+    if (drawn) $("boxes").children[this.selected]?.querySelector("input").focus();
   }
 
   #key(event) {
@@ -301,7 +215,8 @@ class Desk {
     }
     if (event.key.startsWith("Arrow") && this.box) {
       event.preventDefault();
-      this.#nudge(event);
+      this.edit(() => this.hands.nudge(event));
+      this.say(place(this.box.box, this.photo.size));
       return;
     }
     if (event.key === "Enter" && event.target.tagName !== "BODY" && !event.target.classList.contains("pick")) return;
@@ -320,33 +235,6 @@ class Desk {
     const count = this.photo.boxes.length;
     if (count) this.select(this.selected < 0 ? (by > 0 ? 0 : count - 1) : (this.selected + by + count) % count);
   }
-
-  /** Arrows move a box by a hundredth of the photo, with Alt by a pixel; with Shift they move its lower right corner. */
-  #nudge({ key, altKey, shiftKey }) {
-    const [width, height] = this.photo.size;
-    const step = altKey ? [1, 1] : [width / 100, height / 100];
-    const dx = { ArrowLeft: -step[0], ArrowRight: step[0] }[key] ?? 0;
-    const dy = { ArrowUp: -step[1], ArrowDown: step[1] }[key] ?? 0;
-    const from = [...this.box.box];
-    this.edit(() => {
-      if (shiftKey) this.photo.place(this.selected, [from[0], from[1], from[2] + dx, from[3] + dy]);
-      else this.photo.move(this.selected, from, dx, dy);
-      this.photo.settle(this.selected);
-    });
-    this.say(place(this.box.box, this.photo.size));
-  }
-}
-
-function handlePlace(name, [x1, y1, x2, y2]) {
-  const x = name.includes("w") ? x1 : name.includes("e") ? x2 : (x1 + x2) / 2;
-  const y = name.includes("n") ? y1 : name.includes("s") ? y2 : (y1 + y2) / 2;
-  return [x, y];
-}
-
-function stretched(name, [x1, y1, x2, y2], x, y) {
-  return [
-    name.includes("w") ? x : x1, name.includes("n") ? y : y1, name.includes("e") ? x : x2, name.includes("s") ? y : y2,
-  ];
 }
 
 function button(text, act, about) {

@@ -287,7 +287,7 @@ class RegionStore:
         if shard is None:
             facts = self.header.shards[number]
             shard = Shard.open(self.path / facts["name"])
-            alike = all(shard.width(name) == shape for name, shape in self.header.widths.items())
+            alike = {name: shard.width(name) for name in shard.columns} == self.header.widths
             if (
                 shard.facts.get("fingerprint") != self.fingerprint
                 or len(shard.arrays["sizes"]) != facts["images"]

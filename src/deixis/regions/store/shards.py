@@ -41,6 +41,8 @@ FIELDS = tuple(name for name in PER_REGION + PER_FRAME + PER_STEP if name not in
 """What a reader may ask for; boxes, frames and sizes always come."""
 
 _STRUCTURE = ("sizes", "region_ends", "frame_ends", "step_ends", "crc")
+_ROWS: dict[str, tuple[int, ...]] = {"boxes": (4,), "frame": (), "objectness": (), "regionness": ()}
+"""Shapes of one region's part of the arrays that do not depend on the extractor."""
 _DTYPES = {"F16": "<f2", "F32": "<f4", "I16": "<i2", "I32": "<i4", "I64": "<i8", "U16": "<u2", "U32": "<u4"}
 
 
@@ -189,6 +191,8 @@ class Shard:
         for name in self.columns:
             if len(self.arrays[name]) != (self.stretch(name, count - 1)[1] if count else 0):
                 raise ValueError(f"{name} has {len(self.arrays[name])} rows")
+            if name in _ROWS and count and self.width(name) != _ROWS[name]:
+                raise ValueError(f"a row of {name} has the shape {self.width(name)}")
         if self.arrays["crc"].shape != (count, len(self.columns)):
             raise ValueError("checksums are missing")
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import tempfile
+import threading
 from dataclasses import asdict, dataclass, field
+from multiprocessing.connection import wait
 from pathlib import Path
 from typing import Any
 
@@ -88,12 +91,26 @@ def _work(
     rank: int, recipe: LiteRecipe, cache: Path, weights: Path, run: Path, meeting: str, stop_after: int | None
 ) -> None:
     """One of several processes."""
+    _leave_with_parent()
     torch.set_num_threads(max(1, (os.cpu_count() or 1) // recipe.processes))
     dist.init_process_group("gloo", init_method=meeting, rank=rank, world_size=recipe.processes)
     try:
         _learn_part(recipe, cache, weights, run, rank, recipe.processes, stop_after)
     finally:
         dist.destroy_process_group()
+
+
+def _leave_with_parent() -> None:
+    """End this process when the one that started it is gone: left alone, it would write into a run begun anew."""
+    parent = multiprocessing.parent_process()
+    if parent is None:
+        return
+
+    def watch() -> None:
+        wait([parent.sentinel])
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def _learn_part(

@@ -11,7 +11,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import torch
 import torch.distributed as dist
@@ -67,6 +67,8 @@ class Schedule:
     """Before the trunk joins in."""
     teach_every: int = 2
     """The dense teacher looks at every so-many-th batch; 0 for never."""
+    precision: Literal["float32", "bf16"] = "float32"
+    """bf16 is twice as quick on processors that compute in it (AMX, AVX512-BF16) and half as quick on others."""
     clip: float = 10.0
     average: float = 0.998
     save_every: int = 100
@@ -130,7 +132,7 @@ def train(
 ) -> Path:
     """Train (or go on training) and return the file of averaged weights; `weights` holds the published ones."""
     torch.manual_seed(schedule.seed)
-    learner = Learner(shape, corpus.word_names, ranking)
+    learner = Learner(shape, corpus.word_names, ranking, schedule.precision == "bf16")
     publish(learner.network.trunk, shape.trunk, weights)
     learner = learner.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     teacher = dinov2(weights).eval().requires_grad_(False) if schedule.teach_every else None

@@ -2,6 +2,9 @@
 import { percent } from "../look/look.js";
 import { startAlbum } from "./album.js";
 import { Refused, ask, isClip } from "./api.js";
+import { startCamera } from "./camera.js";
+import { History } from "./history.js";
+import { addressIn, listenToIncoming, refusedAddress } from "./incoming.js";
 import { Panel } from "./panel.js";
 
 const $ = (id) => document.getElementById(id);
@@ -9,8 +12,14 @@ const EXAMPLES = [
   ["astronaut.jpg", "A woman in a space suit"],
   ["coffee.jpg", "A cup of coffee"],
   ["chelsea.jpg", "A cat"],
+  ["raccoon.jpg", "A raccoon"],
+  ["temple.jpg", "A temple with trees"],
+  ["flower.jpg", "A flower"],
+  ["rocket.jpg", "A rocket that starts"],
+  ["officer.jpg", "A woman in uniform"],
 ];
-const state = { file: null, address: null, panels: [], choices: [], limits: null, phrases: [], asked: null };
+const state = { file: null, address: null, panels: [], choices: [], limits: null, phrases: [], asked: null, visit: null };
+const past = new History(showAgain);
 
 async function start() {
   $("examples").replaceChildren(...EXAMPLES.map(exampleButton));
@@ -69,45 +78,40 @@ function listen() {
     if (file) choose(file);
     $("file").value = ""; // choosing the same file again should ask again
   });
-  document.addEventListener("paste", (event) => {
-    const [file] = event.clipboardData?.files ?? [];
-    if (file) choose(file);
-  });
-  let inside = 0;
-  document.addEventListener("dragenter", () => {
-    inside += 1;
-    document.body.classList.add("dropping");
-  });
-  document.addEventListener("dragleave", () => {
-    inside -= 1;
-    if (inside <= 0) document.body.classList.remove("dropping");
-  });
-  document.addEventListener("dragover", (event) => event.preventDefault());
-  document.addEventListener("drop", (event) => {
-    event.preventDefault();
-    inside = 0;
-    document.body.classList.remove("dropping");
-    const [file] = event.dataTransfer.files;
-    if (file) choose(file);
-  });
+  listenToIncoming(choose, problem);
+  startCamera(choose);
   $("heat").addEventListener("change", () => state.panels.forEach((panel) => panel.showHeat($("heat").checked)));
   $("check").addEventListener("change", () => answer(state.panels));
   $("threshold").addEventListener("change", () => answer(state.panels));
+  $("every").addEventListener("change", () => answer(state.panels));
   $("compare").addEventListener("change", compare);
   $("find").addEventListener("submit", (event) => {
     event.preventDefault();
     const wanted = $("phrase").value.split(",").map((text) => text.trim()).filter(Boolean);
     if (!wanted.length || !state.file) return;
+    const address = addressIn({ getData: () => $("phrase").value });
+    if (address) {
+      problem(refusedAddress(address));
+      return;
+    }
     state.phrases = [...new Set([...state.phrases, ...wanted])].slice(0, state.limits.phrases);
     $("phrase").value = "";
     find(state.panels, wanted);
   });
   $("others").addEventListener("toggle", alternatives);
   $("panels").addEventListener("forget", (event) => {
-    state.phrases.splice(event.detail, 1);
-    for (const panel of state.panels) panel.showPhrases(panel.phrases.filter((_, at) => at !== event.detail));
+    state.phrases = state.phrases.filter((text) => text !== event.detail);
+    for (const panel of state.panels) {
+      panel.showPhrases(panel.found.map((part) => part.filter(({ text }) => text !== event.detail)));
+      remember(panel);
+    }
     $("phrase").focus();
   });
+  $("panels").addEventListener("corrected", (event) => {
+    remember(event.detail);
+    say(`Corrected: ${event.detail.caption.text} Save it as JSON to keep it.`);
+  });
+  $("panels").addEventListener("say", (event) => say(event.detail));
   $("panels").addEventListener("problem", (event) => problem(event.detail));
 }
 
@@ -118,16 +122,54 @@ function choose(file) {
     problem(new Refused(413, `${file.name} is larger than ${Math.floor(most / 2 ** 20)} MB, the most this server reads.`));
     return;
   }
-  if (state.address) URL.revokeObjectURL(state.address);
-  state.file = file;
-  state.address = URL.createObjectURL(file);
-  state.phrases = [];
-  for (const panel of state.panels) panel.showMedia(file, state.address);
-  $("find").hidden = clip;
+  past.drop(state.visit);
+  show(past.begin(file, URL.createObjectURL(file)));
+  answer(state.panels);
+}
+
+/** Show the photo or clip of a visit, old or new, without its answer. */
+function show(visit) {
+  const clip = isClip(visit.file);
+  Object.assign(state, { visit, file: visit.file, address: visit.address, phrases: [...visit.asked] });
+  for (const panel of state.panels) panel.showMedia(visit.file, visit.address);
   $("others").hidden = clip;
   $("others").open = false;
   $("heat").closest("label").hidden = clip;
-  answer(state.panels);
+  $("every").closest("label").hidden = !clip;
+  $("find-label").textContent = `Find a phrase in the ${clip ? "clip" : "picture"}`;
+}
+
+/** Show what was answered before; only a model that was not asked then is asked now. */
+function showAgain(visit) {
+  state.asked?.abort();
+  state.asked = new AbortController();
+  problem(null);
+  past.drop(state.visit === visit ? null : state.visit);
+  show(visit);
+  $("work").hidden = false;
+  $("work").scrollIntoView({ block: "start" });
+  past.mark(visit);
+  const missing = [];
+  for (const panel of state.panels) {
+    const known = visit.answers.get(panel.choice);
+    if (!known) {
+      missing.push(panel);
+      continue;
+    }
+    panel.showAnswer(known.look ? { ...known.look, caption: known.captions[0] } : [...known.captions]);
+    panel.showPhrases([...known.found]);
+    panel.wait(false);
+  }
+  say(state.panels[0].captions.map((caption) => caption.text).join(" "));
+  if (missing.length) answer(missing);
+}
+
+/** Keep what a panel shows in the history of this visit. */
+function remember(panel) {
+  if (!state.visit || panel.file !== state.visit.file || !panel.captions.length) return;
+  state.visit.asked = [...state.phrases];
+  const answered = { look: panel.look, captions: [...panel.captions], found: [...panel.found] };
+  past.keep(state.visit, panel.choice, answered, panel.media).then(() => past.mark(state.visit));
 }
 
 /** Ask for the answers of some panels. A newer question makes older ones void. */
@@ -145,7 +187,10 @@ async function answer(panels) {
   const asked = panels.map(async (panel) => {
     panel.wait(true);
     try {
-      panel.showAnswer(await question(panel.choice, file, signal));
+      const reply = await question(panel.choice, file, signal);
+      if (signal.aborted) return;
+      panel.showAnswer(reply);
+      remember(panel);
       if (state.phrases.length) await find([panel], []);
     } finally {
       if (!signal.aborted) panel.wait(false);
@@ -158,7 +203,11 @@ async function answer(panels) {
   } catch (error) {
     if (signal.aborted) return;
     problem(error);
-    if (state.panels.every((panel) => !panel.captions.length)) $("work").hidden = true;
+    if (state.panels.every((panel) => !panel.captions.length)) {
+      $("work").hidden = true;
+      past.drop(state.visit);
+      state.visit = null;
+    }
   }
 }
 
@@ -167,7 +216,7 @@ async function question(choice, file, signal) {
   const check = $("check").checked && choice.checks;
   const fields = {
     [clip ? "clip" : "image"]: file, model: choice.model, method: choice.method,
-    check, threshold: check ? threshold() : null,
+    check, threshold: check ? threshold() : null, every: clip && $("every").value ? Number($("every").value) : null,
   };
   return (await ask(clip ? "v1/video" : "v1/look", { fields, signal })).json();
 }
@@ -183,17 +232,26 @@ async function find(panels, wanted) {
   const file = state.file;
   problem(null);
   try {
-    const replies = await Promise.all(panels.map(async (panel) => {
-      const fields = { image: file, phrase: state.phrases, model: panel.choice.model, threshold: threshold() };
-      const reply = await (await ask("v1/ground", { fields, signal: state.asked?.signal })).json();
-      if (file === state.file) panel.showPhrases(reply.phrases);
-      return reply.phrases;
+    await Promise.all(panels.map(async (panel) => {
+      const texts = wanted.length ? wanted : state.phrases;
+      const fields = { phrase: texts, model: panel.choice.model, threshold: threshold() };
+      if (panel.isClip) Object.assign(fields, { clip: file, segments: JSON.stringify(panel.captions.map(({ segment }) => segment)) });
+      else fields.image = file;
+      const path = panel.isClip ? "v1/video/phrases" : "v1/ground";
+      const reply = await (await ask(path, { fields, signal: state.asked?.signal })).json();
+      if (file !== state.file) return;
+      const parts = panel.isClip ? reply : [reply];
+      const before = (at) => (panel.found[at] ?? []).filter(({ text }) => !texts.includes(text));
+      panel.showPhrases(parts.map(({ phrases }, at) => [...before(at), ...phrases]));
+      remember(panel);
     }));
-    const told = replies[0].filter((phrase) => wanted.includes(phrase.text))
+    if (file !== state.file) return;
+    const where = panels[0].isClip ? "this part of the clip" : "the picture";
+    const told = panels[0].phrases.filter((phrase) => wanted.includes(phrase.text))
       .map((phrase) => `${phrase.text}: ${phrase.found
-        ? `found, ${percent(phrase.score)} sure of the box` : "probably not in the picture"}`);
+        ? `found, ${percent(phrase.score)} sure of the box` : `probably not in ${where}`}`);
     if (told.length) say(told.join(", "));
-    const last = replies[0].findLastIndex((phrase) => phrase.found && wanted.includes(phrase.text));
+    const last = panels[0].phrases.findLastIndex((phrase) => phrase.found && wanted.includes(phrase.text));
     if (last >= 0) panels.forEach((panel) => panel.lights.show(`phrase ${last}`));
   } catch (error) {
     if (error.name === "AbortError") return;
@@ -245,6 +303,9 @@ function compare() {
 function showChoices() {
   $("panels").classList.toggle("two", state.panels.length === 2);
   for (const panel of state.panels) panel.parts.which.hidden = state.choices.length < 2;
+  // beside the sentence; of two sentences it is about both
+  if (state.panels.length === 1) state.panels[0].parts.ask.append($("find"));
+  else $("panels").before($("find"));
 }
 
 function problem(error) {

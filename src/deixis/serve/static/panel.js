@@ -1,6 +1,7 @@
 // One answer beside its picture: the sentence, its boxes, phrases that were looked for, and saving all of it.
 import { Overlay, describe, lightTogether, paint, percent, place, placeLine, sentence } from "../look/look.js";
 import { Refused, ask, isClip, save } from "./api.js";
+import { Correction } from "./correct.js";
 import { drawHeat } from "./heat.js";
 
 export class Panel {
@@ -12,7 +13,8 @@ export class Panel {
       which: find(".which"), select: find(".which select"), stage: find(".stage"), media: find(".media"),
       heat: find("canvas"), wait: find(".wait"), time: find(".time"), play: find(".play"), range: find(".time input"),
       clock: find(".time output"), sentence: find(".sentence"), segments: find(".segments"), found: find(".found"),
-      places: find(".words"), save: find(".save"),
+      places: find(".words"), save: find(".save"), ask: find(".ask"), correcting: find(".correcting"),
+      boxes: find("svg.boxes"), hands: find("svg.hands"),
     };
     this.overlay = new Overlay(find("svg.boxes"));
     this.choices = choices;
@@ -24,6 +26,7 @@ export class Panel {
     this.parts.save.addEventListener("click", (event) => {
       const format = event.target.dataset.format;
       if (format) this.#save(format, event.target);
+      else if (event.target.classList.contains("correct")) this.#correct();
     });
     this.clear();
   }
@@ -36,8 +39,9 @@ export class Panel {
     this.captions = [];
     this.current = 0;
     this.look = null;
-    this.phrases = [];
+    this.found = [];
     this.marks = [];
+    this.#showCorrecting(false);
     this.overlay.draw([], [1, 1]);
     this.lights.forget();
     for (const name of ["found", "places", "save", "segments", "time"]) this.parts[name].hidden = true;
@@ -65,11 +69,12 @@ export class Panel {
 
   /** Show an answer: a look at a photo, or the captions of a clip's segments. */
   showAnswer(answer) {
+    this.#showCorrecting(false);
     this.look = Array.isArray(answer) ? null : answer;
     this.captions = Array.isArray(answer) ? answer : [answer.caption];
     this.parts.save.hidden = this.captions.length === 0;
     for (const button of this.parts.save.querySelectorAll("button")) {
-      button.hidden = this.isClip && button.dataset.format === "png";
+      button.hidden = button.dataset.format === (this.isClip ? "png" : "mp4");
     }
     this.#segments();
     this.#showCaption(0);
@@ -89,8 +94,14 @@ export class Panel {
     return this.captions[this.current];
   }
 
-  showPhrases(phrases) {
-    this.phrases = phrases;
+  /** The phrases that were looked for, in the part that is shown. */
+  get phrases() {
+    return this.found[this.current] ?? [];
+  }
+
+  /** Show phrases: a list of them for each segment, of which a photo has one. */
+  showPhrases(found) {
+    this.found = found;
     this.#marks();
     this.#phraseList();
     this.#draw();
@@ -228,7 +239,7 @@ export class Panel {
   #phraseList() {
     const phrases = this.marks.filter(({ key }) => key.startsWith("phrase "));
     this.parts.found.hidden = phrases.length === 0;
-    this.parts.found.querySelector("ul").replaceChildren(...phrases.map((mark, at) => {
+    this.parts.found.querySelector("ul").replaceChildren(...phrases.map((mark) => {
       const item = document.createElement("li");
       item.dataset.key = mark.key;
       if (!mark.doubted) paint(item, mark);
@@ -238,8 +249,9 @@ export class Panel {
       name.textContent = mark.text;
       const where = document.createElement("span");
       where.textContent = mark.doubted
-        ? "probably not in the picture" // its score would be that of the box if it were there
-        : `${place(mark.boxes[0], this.caption.size)}; ${percent(mark.score)} sure of the box`;
+        ? `probably not in ${this.isClip ? "this part of the clip" : "the picture"}` // its score would be that of the box if it were there
+        : `${this.isClip ? `in ${mark.boxes.length} frames; first ` : ""}${place(mark.boxes[0], this.caption.size)}; ${
+          percent(mark.score)} sure of the box`;
       const drop = document.createElement("button");
       drop.type = "button";
       drop.className = "drop";
@@ -247,18 +259,61 @@ export class Panel {
       drop.setAttribute("aria-label", `Forget the phrase ${mark.text}`);
       drop.addEventListener("click", (event) => {
         event.stopPropagation();
-        this.root.dispatchEvent(new CustomEvent("forget", { detail: at, bubbles: true }));
+        this.root.dispatchEvent(new CustomEvent("forget", { detail: mark.text, bubbles: true }));
       });
       item.append(name, where, drop);
       return item;
     }));
   }
 
+  /** Let a person correct the answer that is shown. */
+  #correct() {
+    this.media.pause?.();
+    this.lights.forget();
+    this.#showCorrecting(true);
+    const leave = () => {
+      this.#showCorrecting(false);
+      this.#showCaption(this.current);
+      this.parts.save.querySelector(".correct").focus();
+    };
+    const say = (text) => this.root.dispatchEvent(new CustomEvent("say", { detail: text, bubbles: true }));
+    const done = (caption, phrases) => {
+      if (this.look) {
+        const kept = this.caption.words.flatMap((word, at) => (correction.texts[at] ? [this.look.attention[at]] : []));
+        this.look = { ...this.look, caption, attention: kept };
+      }
+      this.captions[this.current] = caption;
+      this.found[this.current] = phrases;
+      this.#segments();
+      leave();
+      this.root.dispatchEvent(new CustomEvent("corrected", { detail: this, bubbles: true }));
+    };
+    const fresh = this.parts.hands.cloneNode(false); // nothing listens to it yet
+    this.parts.hands.replaceWith(fresh);
+    this.parts.hands = fresh;
+    const hands = this.isClip ? null : fresh;
+    const correction = new Correction(this.parts.correcting, hands, this.caption, this.phrases, { done, cancel: leave, say });
+  }
+
+  #showCorrecting(on) {
+    this.root.classList.toggle("corrects", on);
+    this.parts.correcting.hidden = !on;
+    if (!on) this.parts.correcting.replaceChildren();
+    this.parts.hands.toggleAttribute("hidden", !on || this.isClip);
+    this.parts.boxes.toggleAttribute("hidden", on && !this.isClip);
+  }
+
+  #phraseAnswer() {
+    const { image, size, model } = this.caption;
+    return { deixis: 1, kind: "phrases", image, size, sentence: null, model, phrases: this.phrases };
+  }
+
   async #save(format, button) {
     const stem = (this.file.name || "photo").replace(/\.[^.]*$/, "") || "photo";
     const answer = this.isClip ? this.captions : this.caption;
     if (format === "json") {
-      save(new Blob([JSON.stringify(answer, null, 1)], { type: "application/json" }), `${stem}.json`);
+      const all = this.phrases.length && !this.isClip ? [answer, this.#phraseAnswer()] : answer;
+      save(new Blob([JSON.stringify(all, null, 1)], { type: "application/json" }), `${stem}.json`);
       return;
     }
     button.disabled = true;

@@ -15,7 +15,7 @@ from deixis.text.tokens import normal_word, tokenise
 from deixis.text.vocabulary import ADJECTIVE_TAGS, VERB_TAGS, Vocabulary
 from deixis.types import Sentence
 
-_CLOSED = {
+CLOSED = {
     **dict.fromkeys(
         ["a", "an", "the", "this", "these", "those", "some", "any", "each", "every", "another", "no"], "DT"
     ),
@@ -43,7 +43,7 @@ _CLOSED = {
 _OPENS = frozenset(["DT", "PRP$", "CD", "POS", "PDT", *ADJECTIVE_TAGS])
 _MODIFIES = _OPENS | NOUN_TAGS
 _AFTER_ADJECTIVE = frozenset(["VBG", "VBN", "VBD", "CC", ",", "RB"])
-_BE = frozenset(["is", "are", "was", "were", "be", "been", "'s", "'re"])
+BE = frozenset(["is", "are", "was", "were", "be", "been", "'s", "'re"])
 _AFTER_VERB = frozenset(["DT", "IN", "PRP$", "TO", "RB", "RP", "PRP"])
 
 
@@ -80,7 +80,7 @@ def tag_words(words: list[str], vocabulary: Vocabulary) -> list[str]:
             tags[at] = "IN"
         elif word == "back" and before in VERB_TAGS:
             tags[at] = "RB"
-        elif word in _CLOSED:
+        elif word in CLOSED:
             continue
         elif tag in ("NN", "NNS"):
             tags[at] = _noun_or_verb(words, tags, at, vocabulary)
@@ -97,7 +97,7 @@ def _noun_or_verb(words: list[str], tags: list[str], at: int, vocabulary: Vocabu
     word, tag = words[at], tags[at]
     before = tags[at - 1] if at else ""
     after = tags[at + 1] if at + 1 < len(tags) else ""
-    if word.endswith("ing") and words[at - 1 : at] and words[at - 1] in _BE:
+    if word.endswith("ing") and words[at - 1 : at] and words[at - 1] in BE:
         return "VBG"  # they are fencing
     if tag == "NNS" and (before == "PRP" or words[max(0, at - 1)] in ("that", "who", "which")) and after in _AFTER_VERB:
         return "VBZ"  # it moves over
@@ -144,8 +144,8 @@ def _participle(tags: list[str], at: int, before: str, after: str) -> str:
 
 
 def _usual_tag(word: str, vocabulary: Vocabulary) -> str:
-    if word in _CLOSED:
-        return _CLOSED[word]
+    if word in CLOSED:
+        return CLOSED[word]
     entry = vocabulary.entry(word)
     if entry is not None and entry.tag is not None:
         return entry.tag

@@ -1,0 +1,90 @@
+"""The page in a real Chromium gives the answers of ``deixis.portable``, and asks no other host."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import threading
+from collections.abc import Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from deixis.portable.page import write_page
+from deixis.portable.runner import Portable
+from deixis.portable.runtime import PACKED, VERSION, runtime_files
+from tests.portable.conftest import PHOTOS
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
+pytestmark = pytest.mark.browser
+PATIENCE = 180_000  # milliseconds
+DRAWN = """() => [...document.querySelectorAll('#boxes g')].map((g) => [g.dataset.key, ...['x', 'y', 'width', 'height']
+    .map((name) => Number(g.querySelector('rect').getAttribute(name)))])"""
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+@pytest.fixture(scope="module")
+def runtime(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    folder = tmp_path_factory.mktemp("npm")
+    command = ["npm", "pack", f"onnxruntime-web@{VERSION}"]
+    if shutil.which("npm") is None or subprocess.run(command, cwd=folder, capture_output=True).returncode:
+        pytest.skip(f"needs npm and its registry for onnxruntime-web {VERSION}")
+    return runtime_files(folder / PACKED)
+
+
+@pytest.fixture(scope="module")
+def address(exported: Path, runtime: dict[str, bytes], tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    folder = Path(shutil.copytree(exported, tmp_path_factory.mktemp("page") / "lite-page"))
+    write_page(folder, runtime)
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(folder)))
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}/"
+    server.shutdown()
+    server.server_close()
+
+
+def test_answers_are_those_of_python(browser: Browser, address: str, exported: Path) -> None:
+    model = Portable.load(exported, threads=1)
+    context = browser.new_context()
+    context.set_default_timeout(PATIENCE)
+    page = context.new_page()
+    complaints: list[str] = []
+    asked: list[str] = []
+    page.on("console", lambda said: complaints.append(said.text) if said.type == "error" else None)
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.on("request", lambda one: asked.append(one.url))
+    page.goto(address)
+    for photo in PHOTOS:
+        page.set_input_files("#file", str(photo))
+        page.wait_for_selector("#panel[aria-busy=true]")
+        page.wait_for_selector("#panel[aria-busy=false] .sentence:has(.word)")
+        caption = model.caption(photo)
+        assert page.text_content("#sentence") == caption.text
+        page.fill("#phrase", "a person")
+        page.click("text=Find >> nth=-1")
+        page.wait_for_selector("#found li")
+        found = model.ground(photo, ["a person"]).phrases[0]
+        assert ("probably not" in (page.text_content("#found li") or "")) is not found.found
+        expected = [(f"word {at}", box) for at, word in enumerate(caption.words) for box in word.boxes]
+        expected += [("phrase 0", box) for box in found.boxes]
+        drawn = page.evaluate(DRAWN)
+        assert sorted(key for key, *_ in drawn) == sorted(key for key, _ in expected)
+        size = max(caption.size)
+        for key, (x1, y1, x2, y2) in expected:  # boxes that lie on each other are drawn a little apart
+            near = [
+                np.abs(np.array([x, y, x + w, y + h]) - (x1, y1, x2, y2)).max() for k, x, y, w, h in drawn if k == key
+            ]
+            assert min(near) < 1 + 0.03 * size * any(key != k and box == (x1, y1, x2, y2) for k, box in expected)
+    assert not complaints
+    assert all(url.startswith((address, "blob:", "data:")) for url in asked)
+    context.close()
