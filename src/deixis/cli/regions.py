@@ -47,6 +47,9 @@ def extract(
         bool, typer.Option("--dense", help="Store word distributions whole, not their 16 largest entries.")
     ] = False,
     feature_map: Annotated[bool, typer.Option(help="Store the coarse feature map of each photo.")] = True,
+    precision: Annotated[
+        str, typer.Option(help="float32, or bf16 on processors that compute in it (AMX, AVX512-BF16): quicker.")
+    ] = "float32",
     json_output: AsJson = False,
 ) -> None:
     """Extract the regions of all photos of DATA into a store.
@@ -65,7 +68,7 @@ def extract(
     ids, source = _images(find(data, "data"), split, format)
     ids = ids[:limit]
     extractor = with_overlap(extractor, suppress)
-    settings = Settings(extractor=extractor, max_regions=max_regions, dense=dense, feature_map=feature_map)
+    settings = Settings(extractor, max_regions, dense, feature_map, precision)
     with _ProgressBar(quiet=json_output) as bar:
         store = run(
             ids,
@@ -256,8 +259,8 @@ class _ProgressBar:
 
 
 def _register_more() -> None:
-    """Add ``train``, ``truth`` and ``whole``, which live in files of their own."""
-    for name in ("train", "truth", "whole"):
+    """Add ``teach``, ``train``, ``truth`` and ``whole``, which live in files of their own."""
+    for name in ("teach", "train", "truth", "whole"):
         if importlib.util.find_spec(f"deixis.cli.regions_{name}") is not None:
             app.command(name)(getattr(importlib.import_module(f"deixis.cli.regions_{name}"), name))
 

@@ -12,8 +12,11 @@ from deixis.errors import BadRecipeError
 from deixis.locks import only_writer
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from deixis.regions.training.names_run import NamesRecipe
     from deixis.regions.training.prepare import Photo
-    from deixis.regions.training.run import LiteRecipe
+    from deixis.regions.training.run import DataSource, LiteRecipe
 
 LICENCES = {
     "TinyViT-5M (ImageNet-22k, distilled)": "Microsoft, MIT",
@@ -38,14 +41,17 @@ def train(
 
     from deixis.data.locations import find
     from deixis.home import cache_home
+    from deixis.regions.training.names_run import NamesRecipe, teach_names
     from deixis.regions.training.prepare import cache_name, prepare
     from deixis.regions.training.run import learn
+    from deixis.regions.training.train import Report
     from deixis.training.recipe_files import recipe_path
 
     plan = read_recipe(recipe_path(recipe))
     weights, teachers = find(plan.weights, "data"), find(plan.teachers, "data")
-    boxes = find(plan.boxes, "data") if plan.boxes else None
-    photos = photos_of(plan)
+    named = isinstance(plan, NamesRecipe)
+    boxes = None if named or not plan.boxes else find(plan.boxes, "data")
+    photos = photos_of(plan.data)
     console = Console(stderr=True)
 
     def progress(part: str, done: int, total: int) -> None:
@@ -53,27 +59,48 @@ def train(
             console.print(f"{part}: {done:,} of {total:,}", highlight=False)
 
     folder = cache or cache_home() / "regions" / cache_name(photos)
-    prepare(photos, folder, teachers, plan.words, boxes, plan.more_boxes, progress)
+    prepare(photos, folder, teachers, plan.words, boxes, 0 if named else plan.more_boxes, progress)
     about = {"licences": LICENCES, "photos": len(photos)}
     output.mkdir(parents=True, exist_ok=True)
     with only_writer(output):
-        written = learn(plan, folder, weights, output, about, stop_after)
+        if isinstance(plan, NamesRecipe):
+            losses = Report(output / "losses.jsonl")
+            written = teach_names(
+                plan,
+                photos,
+                folder,
+                weights,
+                output,
+                about,
+                losses,
+                lambda name, seen: progress(f"looking at {name}", seen.done, seen.total),
+                stop_after,
+            )
+        else:
+            written = learn(plan, folder, weights, output, about, stop_after)
     if as_json:
         typer.echo(json.dumps({"run": str(output), "extractor": str(written), "photos": len(photos)}))
     else:
         console.print(f"extractor in {written}", soft_wrap=True, highlight=False)
 
 
-def read_recipe(path: Path) -> LiteRecipe:
-    """Read the YAML strictly: an unknown key is an error that names the nearest right one."""
+def read_recipe(path: Path) -> LiteRecipe | NamesRecipe:
+    """Read the YAML strictly: an unknown key is an error that names the nearest right one.
+
+    A recipe that names a `finder` teaches a namer on its boxes; any other trains a network from its trunk on.
+    """
     from deixis.reading.yaml import read_yaml
+    from deixis.regions.training.names_run import NamesRecipe
     from deixis.regions.training.run import LiteRecipe
     from deixis.strict import to_dataclass
 
-    return to_dataclass(LiteRecipe, read_yaml(path), str(path))
+    data = read_yaml(path)
+    if isinstance(data, dict) and "finder" in data:
+        return to_dataclass(NamesRecipe, data, str(path))
+    return to_dataclass(LiteRecipe, data, str(path))
 
 
-def photos_of(plan: LiteRecipe) -> list[Photo]:
+def photos_of(sources: Sequence[DataSource]) -> list[Photo]:
     """The photos of all sources, in a fixed order."""
     from deixis.data.locations import find
     from deixis.data.open import open_dataset
@@ -81,7 +108,7 @@ def photos_of(plan: LiteRecipe) -> list[Photo]:
     from deixis.regions.training.run import THINGS
 
     photos: list[Photo] = []
-    for source in plan.data:
+    for source in sources:
         if source.things not in THINGS:
             raise BadRecipeError(f"things: {source.things!r} of {source.path} should be one of {', '.join(THINGS)}")
         dataset = open_dataset(find(source.path, "data"))

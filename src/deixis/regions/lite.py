@@ -24,6 +24,7 @@ from deixis.reading.plain import expect_object, parse_json
 from deixis.reading.tensors import check_sizes
 from deixis.regions.network.coco_names import COCO_NAMES
 from deixis.regions.network.detector import Dense, LiteNetwork, LiteShape
+from deixis.regions.network.packing import packed, unpacked
 from deixis.regions.network.resize import fit
 from deixis.regions.network.select import Kept, Ranking, select
 from deixis.types import Regions
@@ -46,13 +47,27 @@ class LiteExtractor:
     """
 
     def __init__(
-        self, network: LiteNetwork, words: Sequence[str], ranking: Ranking, fingerprint: str, device: str = "cpu"
+        self,
+        network: LiteNetwork,
+        words: Sequence[str],
+        ranking: Ranking,
+        fingerprint: str,
+        device: str = "cpu",
+        untaught: str = "",
     ) -> None:
         self.network = network.eval().to(device=device, memory_format=torch.channels_last)  # type: ignore[call-overload]
         self.words = tuple(words)
         self.ranking = ranking
         self.device = torch.device(device)
+        self.untaught = untaught
+        """The fingerprint of the extractor whose regions its namer learned from; "" for one without a namer."""
         self._fingerprint = fingerprint
+
+    def in_half(self) -> Self:
+        """Compute tokens in bfloat16: twice as quick on processors that do (AMX), with a cosine of .9996 to others."""
+        if self.network.namer is not None:
+            self.network.namer.network.bfloat16()
+        return self
 
     @property
     def fingerprint(self) -> str:
@@ -78,7 +93,7 @@ class LiteExtractor:
             state = load_tensors(weights)
             check_sizes(card["shape"], {name: tuple(value.shape) for name, value in state.items()}, "its shape")
             network = LiteNetwork(shape)
-            network.load_state_dict({name: value.float() for name, value in state.items()})
+            network.load_state_dict(unpacked(state))
         except (BadFileError, SafetensorError, *_UNFIT) as error:
             reason = str(error).splitlines()[0] if str(error) else type(error).__name__
             raise BadFileError(f"the lite extractor in {folder} cannot be read: {reason}") from error
@@ -86,7 +101,9 @@ class LiteExtractor:
             raise BadFileError(f"the lite extractor in {folder} has version {card.get('version')!r}, not {VERSION}")
         settings = {name: card[name] for name in ("version", "shape", "words", "ranking")}
         digest = hashlib.sha256(weights + json.dumps(settings, sort_keys=True).encode()).hexdigest()[:12]
-        return cls(network, words, ranking, f"lite-{VERSION}-{digest}", device)
+        about = card.get("about")
+        untaught = str(about.get("untaught", "")) if isinstance(about, Mapping) else ""
+        return cls(network, words, ranking, f"lite-{VERSION}-{digest}", device, untaught)
 
     @torch.inference_mode()
     def extract(self, images: Sequence[Pixels], *, max_regions: int = 100) -> list[Regions]:
@@ -171,9 +188,9 @@ def load_lite(*, device: str = "cpu") -> LiteExtractor:
 def save_lite(
     folder: Path, network: LiteNetwork, words: Sequence[str], ranking: Ranking, about: Mapping[str, Any] | None = None
 ) -> None:
-    """Write weights in half precision and their card, each to a temporary name first; the card is written last."""
+    """Write small weights (``packing.py``) and their card, each to a temporary name first; the card is written last."""
     folder.mkdir(parents=True, exist_ok=True)
-    state = {name: value.half().contiguous() for name, value in network.state_dict().items()}
+    state = packed(network.state_dict())
     card = {
         "version": VERSION,
         "shape": asdict(network.shape),

@@ -138,18 +138,27 @@ class Corpus:
             region = self._regions[at]
             boxes, kept = seen_through(region[:, :4], crop, mirrored)
             regions.append(torch.cat([boxes, region[kept, 4:5]], 1) if self._segmented[at] else None)
-        words = torch.zeros(len(rows), len(self.word_names))
-        for row, at in enumerate(rows):
-            said = self._words[at]
-            words[row, said[:, 0].long()] = said[:, 1]
         return Photos(
             torch.stack(pixels).contiguous(memory_format=torch.channels_last),
             things,
             classes,
             regions,
-            words,
+            self.said(rows),
             torch.from_numpy(self._captioned[list(rows)].copy()),
         )
+
+    def said(self, rows: Sequence[int]) -> Tensor:
+        """How many captions of each photo have each word, (B, W)."""
+        words = torch.zeros(len(rows), len(self.word_names))
+        for row, at in enumerate(rows):
+            said = self._words[at]
+            words[row, said[:, 0].long()] = said[:, 1]
+        return words
+
+    def things(self, at: int) -> tuple[Tensor, Tensor, Tensor]:
+        """The boxes of a photo's things as shares of the photo (T, 4), their scores (T,) and classes (T,)."""
+        thing = self._things[at]
+        return thing[:, :4], thing[:, 4], thing[:, 5].long()
 
     def _crop(self, at: int, shape: tuple[int, int], smallest: float, generator: torch.Generator) -> tuple[float, ...]:
         """A window x1 y1 x2 y2, as shares of the photo, whose shape lies half-way to the batch's."""

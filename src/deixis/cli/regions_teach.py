@@ -1,0 +1,28 @@
+"""``deixis regions teach``: what a namer has learned, told to the store it learned from."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def teach(
+    store: Annotated[str, typer.Argument(help="A store of RUN/untaught: RUN/looked/DATA, or extracted with it.")],
+    output: Annotated[Path, typer.Option("-o", "--output", help="Folder of the new store.")],
+    extractor: Annotated[Path, typer.Option(help="The taught extractor, RUN/lite.")],
+    json_output: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
+) -> None:
+    """Describe the regions of a store anew with a namer that learned from it; no photo is looked at again."""
+    from deixis.data.locations import find
+    from deixis.regions.lite import LiteExtractor
+    from deixis.regions.store.reader import RegionStore
+    from deixis.regions.taught_store import write_taught
+
+    made = write_taught(RegionStore.open(find(store, "stores")), LiteExtractor.load(extractor), output)
+    if json_output:
+        typer.echo(json.dumps({"store": str(output), "images": len(made), "fingerprint": made.fingerprint}))
+    else:
+        typer.echo(f"{len(made):,} images in {output} ({made.fingerprint})")
