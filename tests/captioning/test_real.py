@@ -172,9 +172,9 @@ def test_self_critical_training_raises_the_reward(real: Real, baseline: Captione
     model = _copy(baseline, real.captioner)
     rewards = CaptionRewards(real.references, real.vocabulary)
     objective = SelfCritical(real.vocabulary, options=SelfCriticalOptions(max_length=14), rewards=rewards)
-    seen = real.train(model, [(objective, 1.0)], 60, lr=4e-3)
-    early = sum(step["_reward"] for step in seen[:5])
-    late = sum(step["_reward"] for step in seen[-5:])
+    seen = real.train(model, [(objective, 1.0)], 100, lr=4e-3)
+    early = sum(step["_reward"] for step in seen[:20])  # of so many, because a step's samples earn more or less by luck
+    late = sum(step["_reward"] for step in seen[-20:])
     assert late > 1.1 * early
 
 

@@ -39,12 +39,30 @@ class Broken:
         return number
 
 
+class Meeting(Squares):
+    """Squares whose first task waits until so many workers have begun: on a busy machine one may do all before that."""
+
+    def __init__(self, place: str, workers: int, slow: int) -> None:
+        super().__init__(slow)
+        self.place, self.workers = Path(place), workers
+
+    def __call__(self, number: int) -> tuple[int, int]:
+        (self.place / str(os.getpid())).touch()
+        end = time.monotonic() + PATIENCE
+        while len(list(self.place.iterdir())) < self.workers and time.monotonic() < end:
+            time.sleep(0.02)
+        return super().__call__(number)
+
+
+PATIENCE = 120
+"""Seconds after which a worker that nobody joins does its task alone."""
 PLACES = [("local", 0), ("local", 2), pytest.param("ray", 2, marks=pytest.mark.recipe)]
 
 
 @pytest.mark.parametrize(("engine", "processes"), PLACES)
-def test_results_come_in_order_from_where_they_were_asked(engine: str, processes: int) -> None:
-    results = list(run_tasks(range(12), partial(Squares, slow=0), engine=engine, processes=processes))
+def test_results_come_in_order_from_where_they_were_asked(engine: str, processes: int, tmp_path: Path) -> None:
+    build = partial(Meeting, str(tmp_path), max(processes, 1), slow=0)
+    results = list(run_tasks(range(12), build, engine=engine, processes=processes))
     assert [result for result, _ in results] == [number * number for number in range(12)]
     workers = {process for _, process in results}
     assert (os.getpid() in workers) == (engine == "local" and processes == 0)

@@ -202,8 +202,11 @@ def test_light_and_dark_are_readable(
 
 def test_phone(browser: Browser, server: str, visit: Any, example_photos: dict[str, Path]) -> None:
     context = browser.new_context(viewport={"width": 360, "height": 740}, has_touch=True, is_mobile=True)
-    phone = type(visit).of(context, server).ready().choose(example_photos["astronaut"])
+    phone = type(visit).of(context, server).ready()
     page = phone.page
+    page.wait_for_selector("#examples li:nth-child(8) img")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360, "the examples stay within the page"
+    phone.choose(example_photos["astronaut"])
     assert phone.sentence
     page.locator("button.word").nth(1).tap()
     assert phone.lit()["boxes"] == ["word 4"]

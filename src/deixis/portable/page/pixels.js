@@ -66,12 +66,13 @@ function weightsOf(from, to, extent) {
   });
 }
 
-/** Columns first, then rows, each rounded to bytes. */
+/** Columns and rows, each rounded to bytes; as in Pillow 13, rows come first if their number falls by over twice as much. */
 function resample(photo, width, height, wide, high) {
-  let now = photo;
-  if (width !== now.width || wide !== now.width) now = columnsOf(now, weightsOf(now.width, width, wide));
-  if (height !== now.height || high !== now.height) now = rowsOf(now, weightsOf(now.height, height, high));
-  return now;
+  const { width: columns, height: rows } = photo;
+  const across = (now) => (width !== columns || wide !== columns ? columnsOf(now, weightsOf(columns, width, wide)) : now);
+  const down = (now) => (height !== rows || high !== rows ? rowsOf(now, weightsOf(rows, height, high)) : now);
+  const rowsFirst = rows > height && rows - height > 2 * (columns - width);
+  return rowsFirst ? across(down(photo)) : down(across(photo));
 }
 
 const toByte = (sum) => Math.min(255, Math.max(0, sum >> BITS));

