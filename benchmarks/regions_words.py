@@ -14,9 +14,10 @@ from __future__ import annotations
 import argparse
 import json
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 import torch
@@ -28,6 +29,7 @@ from deixis.data.open import open_dataset
 from deixis.images import load_image
 from deixis.regions.lite import LiteExtractor
 from deixis.regions.network.caption_words import load_tagger, nouns_and_adjectives
+from deixis.regions.network.detector import Described
 from deixis.regions.network.resize import fit
 from deixis.regions.network.roi import roi_align
 from deixis.regions.network.trunks.efficientnet import imagenet_head, imagenet_trunk
@@ -81,9 +83,8 @@ class Looker:
 
         def lite_of(boxes: Tensor) -> Tensor:
             rows = torch.zeros(len(boxes), dtype=torch.long)
-            head = self.lite.network.regions
-            feature: Tensor = head.describe(head.pool(dense, boxes * scale, rows))
-            return feature
+            described: Described = self.lite.network.describe_boxes(dense, boxes * scale, rows)
+            return described.features
 
         words = torch.zeros(len(self.index))
         for caption in nouns_and_adjectives([caption.text for caption in example.captions], self.tagger):
@@ -106,12 +107,22 @@ def standardise(train: Tensor) -> Callable[[Tensor], Tensor]:
     return lambda x: (x - mean) / spread
 
 
-def probe(train: list[Seen], test: list[Seen], kind: str) -> float:
+class HasNouns(Protocol):
+    """Annotated boxes: features of several kinds, (P, D) each, and the head noun of each box."""
+
+    @property
+    def annotated(self) -> dict[str, Tensor]: ...  # noqa: D102
+
+    @property
+    def nouns(self) -> list[str | None]: ...  # noqa: D102
+
+
+def probe(train: Sequence[HasNouns], test: Sequence[HasNouns], kind: str) -> float:
     """Share of annotated test boxes whose head noun a linear classifier names; classes seen at least 20 times."""
     counts = Counter(noun for seen in train for noun in seen.nouns if noun)
     classes = {noun: at for at, noun in enumerate(sorted(noun for noun, times in counts.items() if times >= 20))}
 
-    def gather(photos: list[Seen]) -> tuple[Tensor, Tensor]:
+    def gather(photos: Sequence[HasNouns]) -> tuple[Tensor, Tensor]:
         x = torch.cat([seen.annotated[kind] for seen in photos])
         y = torch.tensor([classes.get(noun or "", -1) for seen in photos for noun in seen.nouns])
         return x[y >= 0], y[y >= 0]

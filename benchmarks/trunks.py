@@ -64,6 +64,8 @@ def main() -> None:
     parser.add_argument("--photos", type=int, default=600, help="training photos the probe learns from")
     options = parser.parse_args()
     recipe = read_recipe(options.recipe)
+    if not isinstance(recipe, LiteRecipe):
+        parser.error(f"{options.recipe} teaches a namer; trunks are compared with a recipe such as regions/lite")
     for title, (trunk, taught) in ROWS.items():
         run = options.output / (f"{trunk}-taught" if taught else trunk)
         result = run / "judged.json"

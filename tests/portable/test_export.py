@@ -17,10 +17,12 @@ from deixis.regions.network.select import Ranking
 from deixis.regions.store.as_stored import as_stored
 
 
-@pytest.mark.parametrize("trunk", ["efficientnet-lite0", "tinyvit-5m"])
-def test_a_trunk_looks_alike_at_every_shape(trunk: str) -> None:
+@pytest.mark.parametrize(
+    ("trunk", "namer"), [("efficientnet-lite0", ""), ("tinyvit-5m", ""), ("efficientnet-lite0", "dinov2-s")]
+)
+def test_a_trunk_looks_alike_at_every_shape(trunk: str, namer: str) -> None:
     torch.manual_seed(0)
-    shape = LiteShape(pyramid=16, depth=1, describe=16, hidden=32, feature=24, words=5, trunk=trunk)
+    shape = LiteShape(pyramid=16, depth=1, describe=16, hidden=32, feature=24, words=5, trunk=trunk, namer=namer)
     network = LiteNetwork(shape)
     for score in network.proposals.scores:  # an untaught head finds all boxes alike, and rounding would choose
         torch.nn.init.normal_(score.weight, std=5.0)  # type: ignore[arg-type]

@@ -49,8 +49,8 @@ def train(
 
     plan = read_recipe(recipe_path(recipe))
     weights, teachers = find(plan.weights, "data"), find(plan.teachers, "data")
-    named = isinstance(plan, NamesRecipe)
-    boxes = None if named or not plan.boxes else find(plan.boxes, "data")
+    segmented, more = (None, 0) if isinstance(plan, NamesRecipe) else (plan.boxes, plan.more_boxes)
+    boxes = find(segmented, "data") if segmented else None
     photos = photos_of(plan.data)
     console = Console(stderr=True)
 
@@ -59,7 +59,7 @@ def train(
             console.print(f"{part}: {done:,} of {total:,}", highlight=False)
 
     folder = cache or cache_home() / "regions" / cache_name(photos)
-    prepare(photos, folder, teachers, plan.words, boxes, 0 if named else plan.more_boxes, progress)
+    prepare(photos, folder, teachers, plan.words, boxes, more, progress)
     about = {"licences": LICENCES, "photos": len(photos)}
     output.mkdir(parents=True, exist_ok=True)
     with only_writer(output):

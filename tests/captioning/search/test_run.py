@@ -74,8 +74,8 @@ def test_beam_of_width_1_is_greedy(attention: AttentionConfig, make_captioner: M
         beam = model.generate(regions, Strategy("beam", 8, width=1))
         first = (greedy.words != beam.words).int().argmax(-1, keepdim=True)  # 0 where all are the same
         if not torch.equal(greedy.words, beam.words):
-            ends = [found.log_probs.gather(-1, first) for found in (greedy, beam)]
-            assert torch.allclose(*ends, atol=1e-5)
+            ends, theirs = (found.log_probs.gather(-1, first) for found in (greedy, beam))
+            assert torch.allclose(ends, theirs, atol=1e-5)
             continue
         compared += 1
         assert torch.allclose(greedy.attention, beam.attention)

@@ -95,7 +95,7 @@ class NamesLearner(nn.Module):
             half: Compute in bfloat16.
         """
         with quicker(half):
-            tokens, own = looked.features.split([WIDTH, looked.features.shape[-1] - WIDTH], -1)
+            tokens, own = looked.features[..., :WIDTH], looked.features[..., WIDTH:]
             given = F.dropout(torch.cat([own, tokens], -1), self.dropout, self.training)
             learned = F.relu(self.learned(F.relu(self.hidden(given))))
             words, named = self.words(learned).float(), self.classes(learned).float()  # (B, N, W), (B, N, 80)

@@ -96,7 +96,7 @@ def look_once(
     sources: dict[str, Source] = {}
     for photo in photos:
         if photo.data == data:
-            sources[photo.example.id] = photo.example.source  # type: ignore[assignment]
+            sources[photo.example.id] = photo.example.source
     settings = Settings(f"lite:{untaught}", recipe.max_regions, feature_map=False, precision=recipe.precision)
     path = run / "looked" / data.replace("/", "-")
     return extract(

@@ -64,7 +64,7 @@ class DinoV2(nn.Module):
         for block in self.blocks:
             x = block(x)
         x = self.norm(x)
-        return x[:, 0], x[:, 1:].transpose(1, 2).unflatten(2, (high, wide))
+        return x[:, 0], x[:, 1:].transpose(1, 2).reshape(-1, WIDTH, high, wide)  # sides stay free
 
 
 class DinoTrunk(Trunk):
