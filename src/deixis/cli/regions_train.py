@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 LICENCES = {
     "TinyViT-5M (ImageNet-22k, distilled)": "Microsoft, MIT",
     "EfficientNet-Lite0 (ImageNet)": "Google, Apache-2.0",
-    "DINOv2 ViT-S/14, a teacher": "Meta, Apache-2.0",
+    "DINOv2 ViT-S/14, a teacher or the namer": "Meta, Apache-2.0",
     "YOLOX-nano and MobileSAM, teachers": "Apache-2.0",
     "COCO's boxes": "COCO Consortium, CC BY 4.0",
 }
 
 
 def train(
-    recipe: Annotated[str, typer.Argument(help="regions/lite, or a YAML file of your own.")],
+    recipe: Annotated[str, typer.Argument(help="regions/lite, regions/names, or a YAML file of your own.")],
     output: Annotated[
         Path, typer.Option("-o", "--output", help="Run folder; the extractor comes to lie in its lite/.")
     ],
