@@ -15,7 +15,6 @@ from torch import Tensor
 from deixis.captioning.search.strategy import Generated
 from deixis.data.batch import Batch, RegionBatch
 from deixis.interfaces import Grounder
-from deixis.objectives.rewards import kinds_of
 from deixis.text.vocabulary import Vocabulary
 
 REPEATED = 0.5
@@ -40,7 +39,7 @@ class Chooser:
         self.grounder = grounder
         self.weight = weight
         self.translated = torch.tensor(said.ids_in(known))  # (V,)
-        self.kinds = kinds_of(known)
+        self.kinds = torch.tensor(known.kinds)  # (V,)
         self.nouns = torch.tensor(said.is_noun)  # (V,)
 
     def __call__(self, generated: Generated, regions: RegionBatch) -> Generated:
