@@ -34,14 +34,15 @@ VARIES = frozenset({"seconds", "time", "images_per_second", "captions_per_second
 
 
 def take_out(commit: str, folder: Path) -> str:
-    """Put the package of a commit into a folder, and return what git calls its weights."""
-    packed = subprocess.run(["git", "archive", commit, "src"], cwd=ROOT, capture_output=True, check=True).stdout
-    with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
+    """Put the package of a commit, and its recipes, into a folder, and return what git calls its weights."""
+
+    def git(*arguments: str) -> bytes:
+        return subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, check=True).stdout
+
+    there = {"src", "recipes"} & set(git("ls-tree", "--name-only", commit).decode().split())
+    with tarfile.open(fileobj=io.BytesIO(git("archive", commit, *sorted(there)))) as archive:
         archive.extractall(folder, filter="data")
-    named = subprocess.run(
-        ["git", "rev-parse", f"{commit}:{WEIGHTS}"], cwd=ROOT, capture_output=True, text=True, check=True
-    )
-    return named.stdout.strip()
+    return git("rev-parse", f"{commit}:{WEIGHTS}").decode().strip()
 
 
 def run(source: Path, work: Path, *arguments: str) -> bytes:

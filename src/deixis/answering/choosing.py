@@ -46,8 +46,8 @@ class Chooser:
         """Return the same captions, best first; ``regions`` are those the grounder looks at."""
         if not self.weight or generated.words.shape[1] < 2:
             return generated
-        count = generated.mask.sum(-1).clamp(min=1)  # (B, G)
-        scores = generated.log_probs.sum(-1) / count + self.weight * self.matches(generated.words, regions)
+        matches = self.matches(generated.words, regions)  # (B, G)
+        scores = generated.log_probs.sum(-1) / generated.mask.sum(-1).clamp(min=1) + self.weight * matches
         scores = scores - REPEATED * self.repeated(generated.words)
         order = scores.argsort(dim=1, descending=True, stable=True)  # (B, G)
         rows = torch.arange(len(order), device=order.device).unsqueeze(1)

@@ -67,6 +67,7 @@ class Deixis(FindsPhrases):
         name: str = "",
         card: Card | None = None,
         device: str = "cpu",
+        judge: Grounder | None = None,
     ) -> None:
         parts = [part for part in (captioner, grounder) if part is not None]
         if not parts:
@@ -79,7 +80,7 @@ class Deixis(FindsPhrases):
         self.device = device
         self._extractor = extractor
         self._captioner, self._grounder = captioner, grounder
-        self._judge: Grounder = parts[-1].grounder()
+        self._judge: Grounder = judge or parts[-1].grounder()
         self._extractor_settings = parts[0].config.extractor
 
     def __repr__(self) -> str:
@@ -107,7 +108,8 @@ class Deixis(FindsPhrases):
     @classmethod
     def from_parts(cls, parts: Parts, device: str = "cpu") -> Self:
         """Answer with parts that were loaded already, on the device they are on."""
-        return cls(parts.extractor, parts.captioner, parts.grounder, name=parts.name, card=parts.card, device=device)
+        both = parts.captioner, parts.grounder
+        return cls(parts.extractor, *both, name=parts.name, card=parts.card, device=device, judge=parts.judge)
 
     @property
     def extractor(self) -> Extractor:
@@ -300,8 +302,8 @@ class Deixis(FindsPhrases):
     def _generate(self, seen: Sequence[Regions], names: Sequence[str], asking: Asking) -> tuple[Generated, RegionBatch]:
         loaded = self.captioner
         assert isinstance(loaded.model, Captioner)
-        strategy = asking.search(loaded.vocabulary, chosen=self.chooser is not None)
         data, judge = loaded.config.inputs, self._judge_part.config.inputs
+        strategy = asking.search(loaded.vocabulary, chosen=self.chooser is not None)
         batch = pad_regions(seen, names, max_regions=data.regions, whole=data.whole_image).to(self.device)
         generated = loaded.model.generate(batch, strategy)
         chooser = self.chooser

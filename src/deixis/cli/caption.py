@@ -59,12 +59,12 @@ def caption(
     from deixis.export.terminal import answer_console, print_answer, shows_pictures
 
     check_output(html, "page.html")
+    console = answer_console(picture)
+    shown = shows_pictures(console, picture)
     paths = find_photos(photos)
     answerer = load(model, grounder=grounder, captioner=captioner, device=device)
     asking = Typed(beam, method, point, objectness, regionness, threshold).asked_of(answerer, Asking(check=check))
     place, source = Place(engine, processes, device), Source(model, grounder, captioner)
-    console = answer_console(picture)
-    shown = shows_pictures(console, picture)
     failed = False
     with Captioned(answerer, paths, asking, place, source=source, output=output) as made:
         for some in progress(made, "captions", len(made.waiting)):

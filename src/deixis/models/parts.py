@@ -9,7 +9,7 @@ import torch
 
 from deixis.captioning.model.captioner import Captioner
 from deixis.errors import DeixisError
-from deixis.interfaces import Extractor
+from deixis.interfaces import Extractor, Grounder
 from deixis.models.bundle import Bundle, Card, find_bundle, join
 from deixis.models.names import LoadedModel, load
 
@@ -24,6 +24,8 @@ class Parts:
     extractor: Extractor | None
     """None: to be made when it is first needed."""
     card: Card
+    judge: Grounder
+    """What says where phrases are: the grounder, or else the captioner, which points where it looks."""
 
 
 def named_parts(
@@ -42,7 +44,8 @@ def load_parts(bundle: Bundle, *, device: str = "cpu", extractor: bool = True) -
     assert part is not None  # a bundle has at least one part
     if captioner is not None and not isinstance(captioner.model, Captioner):
         raise DeixisError(f"{bundle.captioner} is a {captioner.kind}, not a captioner")
-    return Parts(bundle.name, captioner, grounder, part.extractor(device) if extractor else None, bundle.card)
+    judge = (grounder or part).grounder()
+    return Parts(bundle.name, captioner, grounder, part.extractor(device) if extractor else None, bundle.card, judge)
 
 
 def _loaded(bundle: Bundle, folder: Path | None, device: str) -> LoadedModel | None:

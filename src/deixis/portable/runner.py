@@ -88,10 +88,11 @@ class Portable:
             caption = reground(caption, seen, self._grounder, self.words)
         if not check:
             return caption
-        if self.manifest.presence is None:
+        presence = self.manifest.presence
+        if presence is None:
             return check_phrases(caption, seen, self._grounder, self.words, threshold)
-        scores = self._grounder.match(seen, things_named(caption))
-        return check_words(caption, scores, self.manifest.presence, threshold)
+        sure = presence.of_all(self._grounder.match(seen, things_named(caption)))
+        return check_words(caption, sure, presence.threshold if threshold is None else threshold)
 
     def ground(
         self,
