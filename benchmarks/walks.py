@@ -129,8 +129,8 @@ def walks_of(commit: str, folder: Path) -> dict[str, dict[str, int]]:
     commands = {
         "caption": ["caption", str(ROOT / "examples" / "photos" / "coffee.jpg")],
         "evaluate": ["evaluate", "lite", scenes, "--split", "test", "--replicates", "0", "--processes", "0"],
-        "train": ["train", str(recipe), f"data.dataset={scenes}", *TRAIN, "-o", str(source / "run"), "--no-tensorboard"],
-    }  # fmt: skip
+        "train": ["train", str(recipe), f"data.dataset={scenes}", *TRAIN, "--no-tensorboard", "-o", "run"],
+    }
     environment = {**os.environ, "PYTHONPATH": f"{source / 'src'}{os.pathsep}{ROOT}", "OMP_NUM_THREADS": "1"}
     environment |= {"DEIXIS_HOME": str(source / "home")}
     found = {}
@@ -138,7 +138,7 @@ def walks_of(commit: str, folder: Path) -> dict[str, dict[str, int]]:
         environment["DEIXIS_WALK"] = str(folder / f"{source.name}-{name}.walk")
         done = subprocess.run(
             [sys.executable, "-m", "benchmarks.walks", *arguments],
-            cwd=folder, env=environment, capture_output=True, text=True, check=False,
+            cwd=source, env=environment, capture_output=True, text=True, check=False,
         )  # fmt: skip
         if done.returncode or not done.stdout:
             raise SystemExit(f"{name} of {commit}: {done.stderr[-500:]}")
@@ -168,7 +168,8 @@ def table(commits: Sequence[str]) -> None:
 
 def main() -> None:
     if sys.argv[1:2] == ["table"]:
-        return table(sys.argv[2:])
+        table(sys.argv[2:])
+        return
     made = walk(sys.argv[1:])
     if where := os.environ.get("DEIXIS_WALK"):
         Path(where).write_text(made.way(), encoding="utf-8")

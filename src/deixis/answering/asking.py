@@ -81,7 +81,7 @@ class Typed:
         model.require_method(self.method)
         rules = get_args(get_type_hints(Pointing)["rule"])
         if self.point is not None and self.point not in rules:
-            raise DeixisError(f"unknown --point {self.point!r}: there are {', '.join(rules)}")
+            raise DeixisError(f"unknown way to point {self.point[:80]!r}: there are {', '.join(rules)}")
         given = {"rule": self.point, "objectness": self.objectness, "regionness": self.regionness}
         changes = {key: value for key, value in given.items() if value is not None}
         pointing = replace(model.card.pointing, **changes) if changes else usual.pointing  # type: ignore[arg-type]
