@@ -9,7 +9,7 @@ Runs the command and prints how many functions of ours it entered, in how many f
 function that was entered for the first time lay in another room than the one before. Comprehensions and bodies of
 classes do not count, nor what runs while a module is imported. ``room changes`` leaves out the ground that all rooms
 stand on (types, reading of files, geometry, errors …); ``with the ground`` takes every folder and every module beside
-them for a room: so the audit of commit f12b97d counted its 79, 72 and 113.
+them for a room: so the audit counted (f12b97d has 298 functions, 67 files and 13 rooms in ``caption`` by both counts).
 ``DEIXIS_WALK=FILE`` writes the way itself, one function a line.
 """
 
@@ -109,10 +109,13 @@ def changes(rooms: Sequence[str]) -> int:
 def walk(arguments: Sequence[str]) -> Walk:
     """Run a command and return its walk."""
     made = Walk()
-    with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit):
+    with contextlib.redirect_stdout(io.StringIO()):
         sys.setprofile(made)
         try:
             command(list(arguments))
+        except SystemExit as ended:
+            if ended.code:  # a walk that was broken off says nothing
+                raise
         finally:
             sys.setprofile(None)
     return made
@@ -128,7 +131,7 @@ def walks_of(commit: str, folder: Path) -> dict[str, dict[str, int]]:
     scenes = str(folder / "scenes")
     commands = {
         "caption": ["caption", str(ROOT / "examples" / "photos" / "coffee.jpg")],
-        "evaluate": ["evaluate", "lite", scenes, "--split", "test", "--replicates", "0", "--processes", "0"],
+        "evaluate": ["evaluate", "lite", scenes, "--split", "test", "--replicates", "0"],
         "train": ["train", str(recipe), f"data.dataset={scenes}", *TRAIN, "--no-tensorboard", "-o", "run"],
     }
     environment = {**os.environ, "PYTHONPATH": f"{source / 'src'}{os.pathsep}{ROOT}", "OMP_NUM_THREADS": "1"}
