@@ -41,6 +41,11 @@ class Grounder(Protocol):
     (``replace(batch, words=..., tags=..., image_of=...)``), so that regions are described once.
     """
 
+    @property
+    def tells_presence(self) -> bool:
+        """Whether its answers say how probably a phrase is in the image at all; here they do not."""
+        return False
+
     def attention(self, batch: Any) -> Tensor:
         """Return for each caption and word a distribution over its image's regions, (C, T, N)."""
         ...

@@ -13,8 +13,8 @@ from typer.testing import CliRunner, Result
 
 from deixis.cli import main as cli
 from deixis.cli.pictures import png_names
-from deixis.cli.show import coloured, half_blocks, rows, thing_style
 from deixis.export.draw import PALETTE, drawing_of
+from deixis.export.terminal import coloured, half_blocks, rows, thing_style
 from deixis.types import GroundedCaption, GroundedWord
 from tests.conftest import BY_HEART
 

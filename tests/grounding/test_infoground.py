@@ -127,6 +127,7 @@ class ToyModel:
 
     name: str = "toy"
     words: tuple[str, ...] = VOCABULARY.words
+    vocabulary: Vocabulary = VOCABULARY
     moved: tuple[str, ...] = ()
 
     def to(self, device: torch.device) -> None:

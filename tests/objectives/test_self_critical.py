@@ -13,7 +13,7 @@ from deixis.data.batch import Batch, WordKind
 from deixis.errors import BadRecipeError
 from deixis.metrics.captions.cider import CiderD
 from deixis.objectives import Context, SelfCritical, SelfCriticalOptions
-from deixis.objectives.rewards import CaptionRewards, kinds_of
+from deixis.objectives.rewards import CaptionRewards
 from deixis.text.vocabulary import END, PAD, UNKNOWN, Vocabulary
 
 Make = Callable[..., Captioner]
@@ -53,12 +53,12 @@ def test_rewards_are_a_weighted_sum_of_one_call_each(
     assert torch.allclose(parts["cider"], cider)
     assert torch.allclose(total, parts["cider"] + 0.5 * parts["bleu"] + 2.0 * parts["self"], atol=1e-5)
     assert len(calls) == 1
-    assert torch.equal(calls[0].tags, kinds_of(vocabulary)[words])  # tagged from the vocabulary
+    assert torch.equal(calls[0].tags, torch.tensor(vocabulary.kinds)[words])  # tagged from the vocabulary
     assert torch.allclose(parts["self"], grounder.match(calls[0]))
 
 
 def test_kinds_come_from_the_vocabulary(vocabulary: Vocabulary) -> None:
-    kinds = kinds_of(vocabulary)
+    kinds = torch.tensor(vocabulary.kinds)
     assert kinds[vocabulary.id("dog")] == WordKind.NOUN
     assert kinds[vocabulary.id("runs")] == WordKind.VERB
     assert kinds[vocabulary.id("red")] == WordKind.ADJECTIVE

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from deixis.answering.asking import Asking, Typed
 from deixis.answering.load import Deixis
 from deixis.serve.app import make_app
 from deixis.serve.guard import Access
@@ -70,6 +71,22 @@ def test_a_caption_is_the_one_the_model_gives(
         jsonschema.validate(answer.json(), SCHEMA)
         assert answer.json()["text"] == sentences[name]
         assert answer.json() == json.loads(json.dumps(model.caption(photo, name=photo.name).to_json()))
+
+
+def test_pointing_is_asked_for_as_on_the_command_line(
+    service: Service, model: Deixis, example_photos: dict[str, Path]
+) -> None:
+    photo = example_photos["coffee"]
+    told = {"method": "attention", "point": "union", "objectness": "0.5"}
+    asking = Typed(method="attention", point="union", objectness=0.5).asked_of(model, Asking())
+    for path in ("/v1/caption", "/v1/look"):
+        answer = post(service, path, photo, **told).json()
+        caption = answer.get("caption", answer)
+        assert caption == json.loads(json.dumps(model.caption(photo, asking, name=photo.name).to_json()))
+    plain = post(service, "/v1/caption", photo, method="attention", point="argmax", objectness="30").json()
+    assert plain["words"] != caption["words"], "what was asked for must be heard"
+    assert error_of(post(service, "/v1/caption", photo, point="sideways"))[0] == 422
+    assert "soft_vote" in error_of(post(service, "/v1/caption", photo, point="sideways"))[2]
 
 
 def test_phrases_are_found_or_not(service: Service, model: Deixis, example_photos: dict[str, Path]) -> None:

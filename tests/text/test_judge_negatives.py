@@ -30,6 +30,7 @@ class Toy:
     knows: bool
     name: str = "toy"
     words: tuple[str, ...] = VOCABULARY.words
+    vocabulary: Vocabulary = VOCABULARY
 
     def to(self, device: object) -> None:
         """It computes nothing."""

@@ -33,6 +33,7 @@ class Toy:
 
     name: str = "toy"
     words: tuple[str, ...] = VOCABULARY.words
+    vocabulary: Vocabulary = VOCABULARY
     asked: int = 0
 
     def to(self, device: object) -> None:

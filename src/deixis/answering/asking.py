@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TypedDict, Unpack
+from typing import TYPE_CHECKING, TypedDict, Unpack, get_args, get_type_hints
 
 from deixis.captioning.answer import Pointing
 from deixis.captioning.search.fluent import fluent_search
@@ -12,6 +12,9 @@ from deixis.defaults import BEAM
 from deixis.errors import DeixisError
 from deixis.models.bundle import Method
 from deixis.text.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from deixis.answering.load import Deixis
 
 
 class How(TypedDict, total=False):
@@ -60,3 +63,32 @@ class Asking:
         if self.fluent:
             return fluent_search(vocabulary, self.beam, chosen=chosen)
         return Strategy("greedy" if self.beam == 1 else "beam", width=self.beam)
+
+
+@dataclass(frozen=True, slots=True)
+class Typed:
+    """The options that somebody typed; what is None was left out. The fields are the options of ``deixis caption``."""
+
+    beam: int | None = None
+    method: str | None = None
+    point: str | None = None
+    objectness: float | None = None
+    regionness: float | None = None
+    threshold: float | None = None
+
+    def asked_of(self, model: Deixis, usual: Asking) -> Asking:
+        """Return how to ask: as usual, but for what was typed. Options that a model cannot follow are refused."""
+        model.require_method(self.method)
+        rules = get_args(get_type_hints(Pointing)["rule"])
+        if self.point is not None and self.point not in rules:
+            raise DeixisError(f"unknown way to point {self.point[:80]!r}: there are {', '.join(rules)}")
+        given = {"rule": self.point, "objectness": self.objectness, "regionness": self.regionness}
+        changes = {key: value for key, value in given.items() if value is not None}
+        pointing = replace(model.card.pointing, **changes) if changes else usual.pointing  # type: ignore[arg-type]
+        return replace(
+            usual,
+            beam=usual.beam if self.beam is None else self.beam,
+            method=self.method or usual.method,  # type: ignore[arg-type]
+            pointing=pointing,
+            threshold=usual.threshold if self.threshold is None else self.threshold,
+        )

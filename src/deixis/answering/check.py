@@ -41,10 +41,10 @@ def check(
     """
     if presence is None:
         return check_phrases(caption, regions, grounder, vocabulary, threshold)
-    from deixis.grounding.presence import match_words  # it needs torch, and what stands below does not
+    from deixis.grounding.presence import probabilities  # it needs torch, and what stands below does not
 
-    scores = match_words(grounder, vocabulary, regions, things_named(caption))
-    return check_words(caption, scores, presence, threshold)
+    sure = probabilities(grounder, vocabulary, regions, things_named(caption), presence)
+    return check_words(caption, sure, presence.threshold if threshold is None else threshold)
 
 
 def things_named(caption: GroundedCaption) -> list[str]:
@@ -52,16 +52,15 @@ def things_named(caption: GroundedCaption) -> list[str]:
     return [word.text.lower() for word in caption.words if word.groundable]
 
 
-def check_words(
-    caption: GroundedCaption, scores: Sequence[float | None], presence: Presence, threshold: float | None = None
-) -> GroundedCaption:
-    """Give the things of a caption their probability; ``scores`` are the matching scores of :func:`things_named`."""
-    least = presence.threshold if threshold is None else threshold
+def check_words(caption: GroundedCaption, probabilities: Sequence[float | None], least: float) -> GroundedCaption:
+    """Give the things of a caption (:func:`things_named`) their probability, and doubt those that have ``least`` not.
+
+    None, of a word that the grounder does not know, leaves the word as it is.
+    """
     words = list(caption.words)
     asked = [at for at, word in enumerate(words) if word.groundable]
-    for at, score in zip(asked, scores, strict=True):
-        if score is not None:
-            sure = presence(score)
+    for at, sure in zip(asked, probabilities, strict=True):
+        if sure is not None:
             words[at] = replace(words[at], presence=sure, trusted=words[at].trusted and sure >= least)
     return replace(caption, words=tuple(words))
 

@@ -15,7 +15,6 @@ from torch import Tensor
 from deixis.captioning.search.strategy import Generated
 from deixis.data.batch import Batch, RegionBatch
 from deixis.interfaces import Grounder
-from deixis.objectives.rewards import kinds_of
 from deixis.text.vocabulary import Vocabulary
 
 REPEATED = 0.5
@@ -40,15 +39,15 @@ class Chooser:
         self.grounder = grounder
         self.weight = weight
         self.translated = torch.tensor(said.ids_in(known))  # (V,)
-        self.kinds = kinds_of(known)
+        self.kinds = torch.tensor(known.kinds)  # (V,)
         self.nouns = torch.tensor(said.is_noun)  # (V,)
 
     def __call__(self, generated: Generated, regions: RegionBatch) -> Generated:
         """Return the same captions, best first; ``regions`` are those the grounder looks at."""
         if not self.weight or generated.words.shape[1] < 2:
             return generated
-        count = generated.mask.sum(-1).clamp(min=1)  # (B, G)
-        scores = generated.log_probs.sum(-1) / count + self.weight * self.matches(generated.words, regions)
+        matches = self.matches(generated.words, regions)  # (B, G)
+        scores = generated.log_probs.sum(-1) / generated.mask.sum(-1).clamp(min=1) + self.weight * matches
         scores = scores - REPEATED * self.repeated(generated.words)
         order = scores.argsort(dim=1, descending=True, stable=True)  # (B, G)
         rows = torch.arange(len(order), device=order.device).unsqueeze(1)

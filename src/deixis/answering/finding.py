@@ -11,7 +11,7 @@ import torch
 
 from deixis.answering.asking import Asking
 from deixis.answering.photos import Seen, kept_photo, photo_name, photo_names
-from deixis.answering.phrases import doubtful_where_unknown, found_from, phrases_of_sentence, single_phrases
+from deixis.answering.phrases import asked_sentences, doubtful_where_unknown, found_from
 from deixis.answering.several import with_further_boxes
 from deixis.errors import DeixisError
 from deixis.interfaces import Grounder
@@ -41,7 +41,7 @@ class FindsPhrases(ABC):
     def require_threshold(self, threshold: float | None) -> None:
         """Refuse a threshold that is no probability, or that nothing is compared with."""
         Asking(threshold=threshold)
-        if threshold and getattr(self._judge, "calibration", None) is None:  # from 0 on everything is found
+        if threshold and not self._judge.tells_presence:  # from 0 on everything is found
             raise DeixisError(
                 f"{self.name} does not say how probably a phrase is in a photo, so there is nothing to compare the "
                 f"threshold {threshold:g} with: `deixis calibrate` fits that"
@@ -90,13 +90,7 @@ class FindsPhrases(ABC):
         """
         if isinstance(image, list):
             return [self.ground(one, phrases, sentence=sentence, boxes=boxes, threshold=threshold) for one in image]
-        phrases = [phrases] if isinstance(phrases, str) else phrases
-        if sentence is not None:
-            sentences = [phrases_of_sentence(sentence, self.words, phrases)]
-        elif phrases:
-            sentences = single_phrases(phrases, self.words)
-        else:
-            raise DeixisError("nothing to look for: give phrases, such as 'a man', or a sentence")
+        sentences = asked_sentences(phrases, sentence, self.words)
         answers = self.ground_sentences(image, sentences, name=name, threshold=threshold)
         found = [with_further_boxes(phrase, boxes) for answer in answers for phrase in answer.phrases]
         if sentence is None:

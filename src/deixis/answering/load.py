@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Self, Unpack
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from deixis.answering.asking import Asking, How
@@ -25,9 +24,9 @@ from deixis.data.batch import RegionBatch
 from deixis.data.pad import pad_regions
 from deixis.errors import DeixisError
 from deixis.interfaces import Extractor, Grounder
-from deixis.models.bundle import Bundle, Card, Method, find_bundle, join
+from deixis.models.bundle import Bundle, Card, Method
 from deixis.models.names import LoadedModel
-from deixis.models.names import load as load_part
+from deixis.models.parts import Parts, load_parts, named_parts
 from deixis.regions.store.as_stored import as_stored
 from deixis.text.vocabulary import Vocabulary
 from deixis.types import GroundedCaption, Regions
@@ -68,6 +67,7 @@ class Deixis(FindsPhrases):
         name: str = "",
         card: Card | None = None,
         device: str = "cpu",
+        judge: Grounder | None = None,
     ) -> None:
         parts = [part for part in (captioner, grounder) if part is not None]
         if not parts:
@@ -80,7 +80,7 @@ class Deixis(FindsPhrases):
         self.device = device
         self._extractor = extractor
         self._captioner, self._grounder = captioner, grounder
-        self._judge: Grounder = parts[-1].grounder()
+        self._judge: Grounder = judge or parts[-1].grounder()
         self._extractor_settings = parts[0].config.extractor
 
     def __repr__(self) -> str:
@@ -98,20 +98,18 @@ class Deixis(FindsPhrases):
         extractor: bool = True,
     ) -> Self:
         """Load a model by name: a run, checkpoint or bundle folder, a name on the Hugging Face hub, or ``lite``."""
-        bundle = join(find_bundle(name), None if grounder is None else find_bundle(grounder))
-        return cls.from_bundle(bundle, device=device, extractor=extractor)
+        return cls.from_parts(named_parts(name, grounder=grounder, device=device, extractor=extractor), device)
 
     @classmethod
     def from_bundle(cls, bundle: Bundle, *, device: str = "cpu", extractor: bool = True) -> Self:
         """Load the parts of a bundle that was found already, the ``extractor`` now or when it is first needed."""
-        _require_device(device)
-        captioner, finder = _loaded(bundle, bundle.captioner, device), _loaded(bundle, bundle.grounder, device)
-        part = captioner or finder
-        assert part is not None  # a bundle has at least one part
-        if captioner is not None and not isinstance(captioner.model, Captioner):
-            raise DeixisError(f"{bundle.captioner} is a {captioner.kind}, not a captioner")
-        sees = part.extractor(device) if extractor else None
-        return cls(sees, captioner, finder, name=bundle.name, card=bundle.card, device=device)
+        return cls.from_parts(load_parts(bundle, device=device, extractor=extractor), device)
+
+    @classmethod
+    def from_parts(cls, parts: Parts, device: str = "cpu") -> Self:
+        """Answer with parts that were loaded already, on the device they are on."""
+        both = parts.captioner, parts.grounder
+        return cls(parts.extractor, *both, name=parts.name, card=parts.card, device=device, judge=parts.judge)
 
     @property
     def extractor(self) -> Extractor:
@@ -304,8 +302,8 @@ class Deixis(FindsPhrases):
     def _generate(self, seen: Sequence[Regions], names: Sequence[str], asking: Asking) -> tuple[Generated, RegionBatch]:
         loaded = self.captioner
         assert isinstance(loaded.model, Captioner)
-        strategy = asking.search(loaded.vocabulary, chosen=self.chooser is not None)
         data, judge = loaded.config.inputs, self._judge_part.config.inputs
+        strategy = asking.search(loaded.vocabulary, chosen=self.chooser is not None)
         batch = pad_regions(seen, names, max_regions=data.regions, whole=data.whole_image).to(self.device)
         generated = loaded.model.generate(batch, strategy)
         chooser = self.chooser
@@ -365,16 +363,13 @@ class Deixis(FindsPhrases):
         return regions.top(data.regions, whole=data.whole_image)
 
 
-def _require_device(device: str) -> None:
-    try:
-        torch.empty(0, device=device)
-    except (RuntimeError, AssertionError, ImportError) as error:  # torch raises all three, by device
-        why = (str(error).splitlines() or [type(error).__name__])[0]
-        raise DeixisError(f"cannot run on the device {device!r}: {why}; cpu always works") from error
-
-
 def load(
-    model: str | Path = "lite", *, grounder: str | Path | None = None, captioner: str | None = None, device: str = "cpu"
+    model: str | Path = "lite",
+    *,
+    grounder: str | Path | None = None,
+    captioner: str | None = None,
+    device: str = "cpu",
+    extractor: bool = True,
 ) -> Deixis:
     """Load a model to answer with.
 
@@ -383,17 +378,10 @@ def load(
         grounder: Takes the grounder from another run or bundle.
         captioner: Takes the sentences from a captioner of transformers: ``hf:OWNER/NAME`` or ``hf:FOLDER``.
         device: Where networks run.
+        extractor: Whether the extractor of regions is loaded now; else it is when a photo is first looked at.
     """
     if captioner is not None:
         from deixis.answering.retold import Retold
 
         return Retold.told_by(captioner, model, grounder=grounder, device=device)
-    return Deixis.from_pretrained(model, grounder=grounder, device=device)
-
-
-def _loaded(bundle: Bundle, folder: Path | None, device: str) -> LoadedModel | None:
-    if folder is None:
-        return None
-    loaded = load_part(str(folder), device=device)
-    loaded.model.requires_grad_(False)
-    return replace(loaded, name=bundle.name)
+    return Deixis.from_pretrained(model, grounder=grounder, device=device, extractor=extractor)

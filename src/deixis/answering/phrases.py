@@ -17,6 +17,18 @@ LONGEST_PHRASE = 2_000
 _TELLS = NOUN_TAGS | ADJECTIVE_TAGS | VERB_TAGS | {"PRP", "CD"}
 
 
+def asked_sentences(
+    phrases: Sequence[str] | str | None, sentence: str | None, vocabulary: Vocabulary
+) -> list[Sentence]:
+    """Return what is looked for as sentences: each phrase by itself, or as parts of the sentence it stands in."""
+    phrases = [phrases] if isinstance(phrases, str) else phrases
+    if sentence is not None:
+        return [phrases_of_sentence(sentence, vocabulary, phrases)]
+    if not phrases:
+        raise DeixisError("nothing to look for: give phrases, such as 'a man', or a sentence")
+    return single_phrases(phrases, vocabulary)
+
+
 def single_phrases(phrases: Sequence[str], vocabulary: Vocabulary) -> list[Sentence]:
     """Return each phrase as a sentence that consists of it."""
     found = []

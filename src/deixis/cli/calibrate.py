@@ -35,12 +35,12 @@ def calibrate(
     whether a phrase is there; that a box is right is then judged as by the model the grounder started from. Of a COCO
     folder with captions and instances, the categories that are in a photo and that are not are asked for too.
     """
-    from deixis.cli.options import loaded
+    from deixis.answering.load import load
     from deixis.evaluation.calibration import calibrate as fit
     from deixis.evaluation.setting import EvaluationOptions, prepare
 
     splits, stores = _each(data, split or ["val"], "--split"), _each(data, store or [None], "--store")
-    answerer = loaded(model, None, device, extractor=store is None)
+    answerer = load(model, device=device, extractor=store is None)
     works = [
         prepare(answerer, name, EvaluationOptions(own, kept, limit=limit))
         for name, own, kept in zip(data, splits, stores, strict=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -61,13 +60,12 @@ def evaluate(
     allow. COCO's categories, asked for where they are and where they are not. Retrieval both ways. A bundle (such as
     lite) is measured as it answers, with its time per photo. Every number with its 95 % bootstrap interval by photo.
     """
-    from deixis.cli.options import asked, loaded
+    from deixis.answering.asking import Typed
+    from deixis.answering.load import load
     from deixis.cli.score import print_report
     from deixis.evaluation.evaluate import evaluate as measure
     from deixis.evaluation.setting import EvaluationOptions
-    from deixis.metrics.report import write_texts
 
-    found = loaded(model, grounder, device, extractor=store is None)
     options = EvaluationOptions(
         split=split,
         store=store,
@@ -81,17 +79,11 @@ def evaluate(
         retrieval=retrieval,
         engine=engine,
         processes=processes,
+        typed=Typed(beam, method, point, objectness, regionness, threshold),
     )
-    usual = options.asked_of(found)
-    how = asked(found, usual, beam, method, point, objectness, regionness, threshold)
-    work = measure(found, data, replace(options, asking=how))
+    work = measure(load(model, grounder=grounder, device=device, extractor=store is None), data, options)
     report = work.report()
-    written: list[Path] = []
-    if output is not None:
-        written = report.write(output)
-        if work.captions:
-            lines = "".join(json.dumps(caption.to_json(), ensure_ascii=False) + "\n" for caption in work.captions)
-            written += write_texts(output, {"captions.jsonl": lines})
+    written = [] if output is None else work.write(output)
     if as_json:
         typer.echo(json.dumps(report.to_json(), ensure_ascii=False))
         return

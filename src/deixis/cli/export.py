@@ -39,8 +39,7 @@ def export(
     """
     from rich.console import Console
 
-    from deixis.cli.outputs import check_folder, check_output
-    from deixis.cli.show import counted
+    from deixis.cli.outputs import check_folder, check_output, counted
     from deixis.export.formats import ExportOptions, export_format, write_export
     from deixis.export.things import read_answers
 

@@ -34,8 +34,8 @@ def ground(
     from deixis.answering.load import load
     from deixis.cli.outputs import check_output
     from deixis.cli.pictures import write_pictures
-    from deixis.cli.show import answer_console, can_show_pictures, print_answer
     from deixis.errors import DeixisError
+    from deixis.export.terminal import answer_console, print_answer, shows_pictures
 
     if not phrases and sentence is None:
         raise DeixisError('nothing to look for: give phrases, such as "a man", or --sentence "A man in a red hat."')
@@ -47,7 +47,7 @@ def ground(
         typer.echo(json.dumps(answer.to_json(), ensure_ascii=False))
         return
     console = answer_console(picture)
-    print_answer(console, answer, heading=False, picture=can_show_pictures(console) if picture is None else picture)
+    print_answer(console, answer, heading=False, picture=shows_pictures(console, picture))
     if not answer.phrases:
         typer.echo("the sentence names nothing one can point at")
     for path in written:

@@ -1,4 +1,4 @@
-"""Where commands write: names that cannot be written are refused before any work is done."""
+"""What commands write, and where: names that cannot be written are refused before any work is done."""
 
 from __future__ import annotations
 
@@ -33,3 +33,8 @@ def check_output(path: Path | None, such_as: str) -> None:
     there = next(folder for folder in path.absolute().parents if folder.exists())
     if not there.is_dir() or not os.access(there, os.W_OK):
         raise DeixisError(f"cannot write {path}: {there} is {'read-only' if there.is_dir() else 'no folder'}")
+
+
+def counted(number: int, noun: str) -> str:
+    """Return a number of things in words: 1 caption, 2,000 captions."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"

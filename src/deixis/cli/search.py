@@ -98,7 +98,7 @@ def _as_json(made: PhotoIndex, query: str | None, found: list[Found]) -> dict[st
 def _print(made: PhotoIndex, query: str | None, found: list[Found]) -> None:
     from rich.console import Console
 
-    from deixis.cli.show import counted
+    from deixis.cli.outputs import counted
 
     console = Console(highlight=False)
     if query is None:

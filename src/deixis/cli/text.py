@@ -20,6 +20,8 @@ from deixis.locks import only_writer
 from deixis.reading.files import read_lines
 
 if TYPE_CHECKING:
+    from deixis.text.negatives import LanguageModel
+    from deixis.text.vocabulary import Vocabulary
     from deixis.types import Sentence
 
 app = typer.Typer(
@@ -104,19 +106,40 @@ def prepare(
     Console().print(table)
 
 
+Proposer = Annotated[
+    str, typer.Option(help="Masked language model: lite, the folder of a run of text/masked, or hf:NAME.")
+]
+Nouns = Annotated[
+    Path | None, typer.Option(help="The vocabulary.json whose nouns may be put in. By default the model's.")
+]
+Candidates = Annotated[int, typer.Option(min=1, help="How many nouns the model proposes.")]
+Keep = Annotated[int, typer.Option(min=1, help="How many of them are kept.")]
+Rerank = Annotated[bool, typer.Option(help="Sort out what is likely true as well (synonyms, hypernyms).")]
+
+
+def _proposer(model: str, vocabulary: Path | None, keep: int, candidates: int) -> tuple[LanguageModel, Vocabulary]:
+    """Load the language model that proposes nouns, with the vocabulary that says which words are nouns."""
+    from deixis.text.negatives import load_language_model
+    from deixis.text.vocabulary import Vocabulary
+
+    if keep > candidates:
+        raise DeixisError(f"--keep {keep} is more than --candidates {candidates}")
+    loaded = load_language_model(model)
+    known = Vocabulary.load(vocabulary) if vocabulary is not None else loaded.vocabulary
+    if known is None:
+        raise DeixisError(f"{model} does not say which words are nouns: give --vocabulary")
+    return loaded, known
+
+
 @app.command()
 def negatives(
     sentence: Annotated[str, typer.Argument(help="A caption, such as 'A man rides a red bike.'")],
-    model: Annotated[
-        str, typer.Option(help="Masked language model: lite, the folder of a run of text/masked, or hf:NAME.")
-    ] = "lite",
+    model: Proposer = "lite",
     word: Annotated[str | None, typer.Option(help="Replace only this noun. By default each in turn.")] = None,
-    vocabulary: Annotated[
-        Path | None, typer.Option(help="The vocabulary.json whose nouns may be put in. By default the model's.")
-    ] = None,
-    candidates: Annotated[int, typer.Option(min=1, help="How many nouns the model proposes.")] = 30,
-    keep: Annotated[int, typer.Option(min=1, help="How many of them are kept.")] = 25,
-    rerank: Annotated[bool, typer.Option(help="Sort out what is likely true as well (synonyms, hypernyms).")] = True,
+    vocabulary: Nouns = None,
+    candidates: Candidates = 30,
+    keep: Keep = 25,
+    rerank: Rerank = True,
     allow_said: Annotated[bool, typer.Option("--allow-said", help="Also take nouns that the caption says.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON for programs.")] = False,
 ) -> None:
@@ -129,18 +152,12 @@ def negatives(
         NegativeMaker,
         NegativeOptions,
         corpus_nouns,
-        load_language_model,
     )
     from deixis.text.rules.chunker import chunk
     from deixis.text.tokens import normal_word
-    from deixis.text.vocabulary import NOUN_TAGS, Vocabulary
+    from deixis.text.vocabulary import NOUN_TAGS
 
-    if keep > candidates:
-        raise DeixisError(f"--keep {keep} is more than --candidates {candidates}")
-    language_model = load_language_model(model)
-    known = Vocabulary.load(vocabulary) if vocabulary is not None else getattr(language_model, "vocabulary", None)
-    if known is None:
-        raise DeixisError(f"{model} does not say which words are nouns: give --vocabulary")
+    language_model, known = _proposer(model, vocabulary, keep, candidates)
     tokens = [token for token in chunk(sentence, known).tokens if normal_word(token.text) is not None]
     words = [normal_word(token.text) or "" for token in tokens]
     if not words:
@@ -182,17 +199,13 @@ def negatives(
 @app.command()
 def judge(
     data: Annotated[Path, typer.Argument(metavar="DATA", help="A dataset; captions of one photo are judged together.")],
-    model: Annotated[
-        str, typer.Option(help="Masked language model: lite, the folder of a run of text/masked, or hf:NAME.")
-    ] = "lite",
+    model: Proposer = "lite",
     split: Annotated[str, typer.Option(help="Split to judge on.")] = "train",
     photos: Annotated[int, typer.Option(min=1, help="How many of its photos.")] = 250,
-    vocabulary: Annotated[
-        Path | None, typer.Option(help="The vocabulary.json whose nouns may be put in. By default the model's.")
-    ] = None,
-    candidates: Annotated[int, typer.Option(min=1, help="How many nouns the model proposes.")] = 30,
-    keep: Annotated[int, typer.Option(min=1, help="How many of them are kept.")] = 25,
-    rerank: Annotated[bool, typer.Option(help="Sort out what is likely true as well (synonyms, hypernyms).")] = True,
+    vocabulary: Nouns = None,
+    candidates: Candidates = 30,
+    keep: Keep = 25,
+    rerank: Rerank = True,
     allow_said: Annotated[
         bool, typer.Option("--allow-said", help="Also take nouns that another caption of the photo says.")
     ] = False,
@@ -211,16 +224,10 @@ def judge(
     from deixis.data.locations import find
     from deixis.text.judge_negatives import judge as judge_negatives
     from deixis.text.negative_table import CorpusCaption
-    from deixis.text.negatives import NegativeOptions, load_language_model
+    from deixis.text.negatives import NegativeOptions
     from deixis.text.rules.chunker import chunk
-    from deixis.text.vocabulary import Vocabulary
 
-    if keep > candidates:
-        raise DeixisError(f"--keep {keep} is more than --candidates {candidates}")
-    language_model = load_language_model(model)
-    known = Vocabulary.load(vocabulary) if vocabulary is not None else getattr(language_model, "vocabulary", None)
-    if known is None:
-        raise DeixisError(f"{model} does not say which words are nouns: give --vocabulary")
+    language_model, known = _proposer(model, vocabulary, keep, candidates)
     encode = CaptionEncoder(known, length=60)
     captions = []
     for example in islice(open_dataset(find(str(data), "data")).examples(split), photos):

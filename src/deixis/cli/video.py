@@ -63,8 +63,8 @@ def video(
     from deixis.answering.resumable_lines import AnswerLines, require_alike
     from deixis.answering.segments import choose_segments, parse_seconds, read_segments
     from deixis.answering.shots import find_cuts
-    from deixis.cli.outputs import check_output
-    from deixis.cli.show import answer_console, counted
+    from deixis.cli.outputs import check_output, counted
+    from deixis.export.terminal import answer_console
     from deixis.types import GroundedCaption
     from deixis.video import read_clip
 
@@ -132,8 +132,8 @@ def _print(console: Console, answer: GroundedCaption) -> None:
     from rich.style import Style
     from rich.text import Text
 
-    from deixis.cli.show import coloured, thing_style
     from deixis.export.draw import drawing_of
+    from deixis.export.terminal import coloured, thing_style
 
     drawing = drawing_of(answer)
     start, end = answer.segment or (0.0, 0.0)

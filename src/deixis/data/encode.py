@@ -4,24 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from enum import IntEnum
 from typing import TYPE_CHECKING
 
 from deixis.text.tokens import normal_word
-from deixis.text.vocabulary import ADJECTIVE_TAGS, NOUN_TAGS, VERB_TAGS, Vocabulary
+from deixis.text.vocabulary import Vocabulary
+from deixis.text.vocabulary import WordKind as WordKind
 from deixis.types import Box, Phrase, Sentence
 
 if TYPE_CHECKING:
     from deixis.text.relations import RelationVocabulary
-
-
-class WordKind(IntEnum):
-    """What ``Batch.tags`` holds. Padding, the end token and everything that is none of the others is OTHER."""
-
-    OTHER = 0
-    NOUN = 1
-    VERB = 2
-    ADJECTIVE = 3
 
 
 Labeller = Callable[[Sentence, Phrase], int]
@@ -104,11 +95,7 @@ class CaptionEncoder:
         if tag is None:  # not parsed: what the word mostly is
             entry = self.vocabulary.entry(word)
             tag = entry.tag if entry is not None else None
-        if tag in NOUN_TAGS:
-            return WordKind.NOUN
-        if tag in VERB_TAGS:
-            return WordKind.VERB
-        return WordKind.ADJECTIVE if tag in ADJECTIVE_TAGS else WordKind.OTHER
+        return WordKind.of(tag)
 
     def _phrase(
         self, sentence: Sentence, phrase: Phrase, place: Mapping[int, int], tags: Sequence[int]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypedDict
 
-from deixis.answering.asking import Asking
+from deixis.answering.asking import Asking, Typed
 from deixis.answering.load import Deixis
 from deixis.data.collate import RegionSource, fields_to_read, sizes_of
 from deixis.data.dataset import Dataset
@@ -16,7 +17,7 @@ from deixis.data.open import open_dataset
 from deixis.data.region_cache import regions_of
 from deixis.engines import Engine
 from deixis.errors import DeixisError, TooFewError
-from deixis.metrics.report import Report, Section
+from deixis.metrics.report import Report, Section, write_texts
 from deixis.models.names import LoadedModel
 from deixis.regions.extraction.tasks import Settings
 from deixis.regions.store.reader import RegionStore
@@ -40,6 +41,8 @@ class EvaluationOptions:
     """Images at the beginning of the split that are left out, such as those that something was fitted on."""
     asking: Asking | None = None
     """None: as people ask a bundle; a captioner alone greedily and without rules of fluency, as papers report."""
+    typed: Typed = field(default_factory=Typed)
+    """What is asked otherwise than that."""
     metrics: tuple[str, ...] = ("bleu", "rouge", "cider")
     replicates: int = 1000
     seed: int = 0
@@ -53,7 +56,8 @@ class EvaluationOptions:
 
     def asked_of(self, model: Deixis) -> Asking:
         """Return how the model is asked."""
-        return self.asking or (Asking() if model.grounder is not None else Asking(beam=1, fluent=False))
+        usual = self.asking or (Asking() if model.grounder is not None else Asking(beam=1, fluent=False))
+        return self.typed.asked_of(model, usual)
 
     def among(self, model: Deixis) -> int:
         """Return how many images captions are found among."""
@@ -121,9 +125,18 @@ class Evaluation:
             notes=(*self.notes, *times),
         )
 
+    def write(self, folder: Path) -> list[Path]:
+        """Write the report and the captions into a folder, and return the files."""
+        written = self.report().write(folder)
+        if self.captions:
+            lines = "".join(json.dumps(caption.to_json(), ensure_ascii=False) + "\n" for caption in self.captions)
+            written += write_texts(folder, {"captions.jsonl": lines})
+        return written
+
 
 def prepare(model: Deixis, dataset: str, options: EvaluationOptions) -> Evaluation:
-    """Open a dataset and find its regions."""
+    """Open a dataset and find its regions; what the model cannot be asked is refused before."""
+    options.asked_of(model)
     data = open_dataset(find(dataset, "data"), options.reader)
     asked, options = options.split, replace(options, split=choose_split(data, options.split))
     examples = [example for example in data.examples(options.split) if example.captions]

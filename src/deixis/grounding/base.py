@@ -54,6 +54,11 @@ class WordGrounder(Model):
         self.calibration: Calibration | None = None
         """What its scores mean, where that was fitted: read from beside the weights when a model is loaded."""
 
+    @property
+    def tells_presence(self) -> bool:
+        """Whether its answers say how probably a phrase is in the image: where that was fitted."""
+        return self.calibration is not None
+
     def word_scores(self, batch: Batch) -> Tensor:
         """Return the logits of each word's attention over its image's regions, (C, T, N), -inf for padded regions."""
         raise TypeError(f"{type(self).__name__} does not say how it scores words")

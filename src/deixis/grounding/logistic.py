@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
 
@@ -60,3 +61,7 @@ class Presence:
     def __call__(self, score: float) -> float:
         """Return the probability that a thing with this matching score is there."""
         return float(1 / (1 + np.exp(-np.clip(self.slope * score + self.offset, -50, 50))))
+
+    def of_all(self, scores: Sequence[float | None]) -> list[float | None]:
+        """Return the probability of each score; None stays None."""
+        return [None if score is None else self(score) for score in scores]

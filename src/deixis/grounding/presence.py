@@ -40,6 +40,13 @@ def match_words(
     return [dict(zip(known, scores, strict=True)).get(word) for word in words]
 
 
+def probabilities(
+    grounder: Grounder, vocabulary: Vocabulary, regions: Regions, words: Sequence[str], presence: Presence
+) -> list[float | None]:
+    """Return how surely each word names something in a photo, or None for words the grounder does not know."""
+    return presence.of_all(match_words(grounder, vocabulary, regions, words))
+
+
 def named_in(example: Example, vocabulary: Vocabulary) -> frozenset[str]:
     """Return the lemmas of all words of a photo's captions."""
     return frozenset(vocabulary.lemma(word) for caption in example.captions for word in caption.words)

@@ -9,7 +9,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from deixis.data.batch import Batch, WordKind
+from deixis.data.batch import Batch
 from deixis.errors import BadFileError
 from deixis.home import cache_home
 from deixis.interfaces import Grounder
@@ -45,7 +45,7 @@ class CaptionRewards:
         self.cider = CiderD.from_references(references, frequencies, end=END) if cider else None
         self.bleu = ReferenceNgrams({name: [_ended(c) for c in group] for name, group in references.items()})
         self.grounders = dict(grounders or {})
-        self.kinds = kinds_of(vocabulary)
+        self.kinds = torch.tensor(vocabulary.kinds)  # (V,)
 
     def __call__(self, words: Tensor, image_of: Tensor, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
         """Score captions (C, T) about images ``image_of`` (C,) of a batch: the weighted sum (C,), and each part."""
@@ -84,15 +84,6 @@ def kept_frequencies(references: Mapping[str, Sequence[Sequence[int]]]) -> Docum
     counted = DocumentFrequencies.from_references(references, end=END)
     counted.save(path)
     return counted
-
-
-def kinds_of(vocabulary: Vocabulary) -> Tensor:
-    """What each word mostly is, (V,): sampled words are tagged from the vocabulary and not by a parser."""
-    kinds = torch.zeros(len(vocabulary), dtype=torch.long)
-    kinds[torch.tensor(vocabulary.is_noun)] = int(WordKind.NOUN)
-    kinds[torch.tensor(vocabulary.is_verb)] = int(WordKind.VERB)
-    kinds[torch.tensor(vocabulary.is_adjective)] = int(WordKind.ADJECTIVE)
-    return kinds
 
 
 def _ended(caption: Sequence[int]) -> list[int]:

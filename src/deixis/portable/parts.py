@@ -25,7 +25,6 @@ from deixis.captioning.search.strategy import Strategy
 from deixis.data.batch import Batch, PhraseBatch, RegionBatch
 from deixis.grounding.base import WordGrounder
 from deixis.grounding.calibration import signals
-from deixis.objectives.rewards import kinds_of
 from deixis.portable.operators import suppress
 from deixis.regions.lite import LiteExtractor
 from deixis.regions.network.select import select
@@ -241,7 +240,7 @@ class Match(nn.Module):
     def __init__(self, grounder: WordGrounder, judged: int) -> None:
         super().__init__()
         self.grounder, self.judged = grounder, judged
-        self.register_buffer("kinds", kinds_of(grounder.vocabulary))
+        self.register_buffer("kinds", torch.tensor(grounder.vocabulary.kinds))
 
     def forward(self, size: Tensor, *given: Tensor) -> Tensor:
         """Take ids of words (C,), after the regions; return their matching scores (C,)."""

@@ -13,10 +13,9 @@ from typing import Self
 import numpy as np
 
 from deixis.answering.check import check_phrases, check_words, things_named
-from deixis.answering.phrases import doubtful_where_unknown, found_from, phrases_of_sentence, single_phrases
+from deixis.answering.phrases import asked_sentences, doubtful_where_unknown, found_from
 from deixis.answering.reground import reground
 from deixis.answering.several import with_further_boxes
-from deixis.errors import DeixisError
 from deixis.images import ImageSource, load_image
 from deixis.portable.grounder import ArrayGrounder, size_of
 from deixis.portable.manifest import NEXT, READ, SAID, Manifest
@@ -88,10 +87,11 @@ class Portable:
             caption = reground(caption, seen, self._grounder, self.words)
         if not check:
             return caption
-        if self.manifest.presence is None:
+        presence = self.manifest.presence
+        if presence is None:
             return check_phrases(caption, seen, self._grounder, self.words, threshold)
-        scores = self._grounder.match(seen, things_named(caption))
-        return check_words(caption, scores, self.manifest.presence, threshold)
+        sure = presence.of_all(self._grounder.match(seen, things_named(caption)))
+        return check_words(caption, sure, presence.threshold if threshold is None else threshold)
 
     def ground(
         self,
@@ -113,13 +113,7 @@ class Portable:
             threshold: Probability of being there below which a phrase is not found; None: as was fitted.
             name: What the answer calls the photo.
         """
-        phrases = [phrases] if isinstance(phrases, str) else phrases
-        if sentence is not None:
-            sentences = [phrases_of_sentence(sentence, self.words, phrases)]
-        elif phrases:
-            sentences = single_phrases(phrases, self.words)
-        else:
-            raise DeixisError("nothing to look for: give phrases, such as 'a man', or a sentence")
+        sentences = asked_sentences(phrases, sentence, self.words)
         seen = self._seen(photo)
         found = []
         for one in sentences:

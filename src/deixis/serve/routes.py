@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any
 
-from fastapi import APIRouter, File, Form, Request, UploadFile
+from fastapi import APIRouter, Depends, File, Form, Request, UploadFile
 from fastapi.responses import JSONResponse, PlainTextResponse, Response
 
-from deixis.answering.asking import Asking
+from deixis.answering.asking import Asking, Typed
 from deixis.defaults import BEAM, CLIP_BEAM
+from deixis.errors import DeixisError
 from deixis.serve import metrics, schema
 from deixis.serve.problems import Problem
 from deixis.serve.service import Service
@@ -41,38 +42,55 @@ Check = Annotated[
 Threshold = Annotated[
     float | None, Form(ge=0, le=1, description="Probability of being there below which a thing is doubted.")
 ]
+Point = Annotated[
+    str | None, Form(description="How attention becomes a box: auto, argmax, union or soft_vote; else as suits.")
+]
+Objectness = Annotated[
+    float | None, Form(ge=-100, le=100, description="Exponent of the regions' objectness beside attention.")
+]
+Regionness = Annotated[
+    float | None, Form(ge=-100, le=100, description="Exponent of the regions' regionness beside attention.")
+]
 Every = Annotated[float | None, Form(ge=0.5, le=3600, description="Cut the clip into segments of so many seconds.")]
 Segments = Annotated[str | None, Form(description="Segments in seconds, as JSON: [[0, 4.5], [4.5, 9]].")]
 
 router = APIRouter()
 
 
-@router.post("/v1/caption", responses=schema.answer("caption", "A caption whose words have boxes."))
-async def caption(
+def asked(
     request: Request,
-    image: Image,
     beam: Beam = BEAM,
     check: Check = None,
     threshold: Threshold = None,
     model: Model = None,
     method: How = None,
-) -> Response:
+    point: Point = None,
+    objectness: Objectness = None,
+    regionness: Regionness = None,
+) -> tuple[str, Asking]:
+    """Return which model is asked for captions, and how: the fields mean what the options of the command line mean."""
+    service = _service(request)
+    name = _model(service, model)
+    typed = Typed(beam, _method(service, name, method), point, objectness, regionness, threshold)
+    try:
+        return name, typed.asked_of(service.models[name], Asking(check=check))
+    except DeixisError as error:
+        raise Problem(422, str(error)) from error
+
+
+Asks = Annotated[tuple[str, Asking], Depends(asked)]
+
+
+@router.post("/v1/caption", responses=schema.answer("caption", "A caption whose words have boxes."))
+async def caption(request: Request, image: Image, asks: Asks) -> Response:
     """Caption a photo."""
-    return await _photo(request, image, Captions(*_asked(request, model, beam, check, threshold, method)))
+    return await _photo(request, image, Captions(*asks))
 
 
 @router.post("/v1/look", responses=schema.answer("look", "A caption with the attention of every word."))
-async def look(
-    request: Request,
-    image: Image,
-    beam: Beam = BEAM,
-    check: Check = None,
-    threshold: Threshold = None,
-    model: Model = None,
-    method: How = None,
-) -> Response:
+async def look(request: Request, image: Image, asks: Asks) -> Response:
     """Caption a photo and tell where each word looked."""
-    return await _photo(request, image, Looks(*_asked(request, model, beam, check, threshold, method)))
+    return await _photo(request, image, Looks(*asks))
 
 
 @router.post("/v1/alternatives", responses=schema.answer("caption", "Captions, best first.", many=True))
@@ -212,15 +230,6 @@ def _check_texts(service: Service, phrases: tuple[str, ...], sentence: str = "")
 def _service(request: Request) -> Service:
     service: Service = request.app.state.service
     return service
-
-
-def _asked(
-    request: Request, model: str | None, beam: int, check: bool | None, threshold: float | None, method: str | None
-) -> tuple[str, Asking]:
-    """Return which model is asked, and how."""
-    service = _service(request)
-    name = _model(service, model)
-    return name, Asking(beam=beam, check=check, threshold=threshold, method=_method(service, name, method))
 
 
 def _model(service: Service, name: str | None) -> str:

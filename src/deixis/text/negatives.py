@@ -44,6 +44,11 @@ class LanguageModel(Protocol):
         """The single tokens it can guess, by number."""
         ...
 
+    @property
+    def vocabulary(self) -> Vocabulary | None:
+        """What its words usually are; None for a model that does not know which of them are nouns."""
+        ...
+
     def to(self, device: torch.device | str) -> object:
         """Move it to where it should compute."""
         ...
@@ -186,6 +191,8 @@ class NegativeMaker:
 
 class TransformersModel:
     """A masked language model of transformers, such as BERT; its whole-word tokens are what it can guess."""
+
+    vocabulary: Vocabulary | None = None
 
     def __init__(self, name: str = "bert-base-uncased") -> None:
         self._model, self._tokenizer = load_transformer(name, guess=True)

@@ -6,6 +6,7 @@ import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from enum import IntEnum
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
@@ -25,6 +26,24 @@ FORMAT_VERSION = 1
 NOUN_TAGS = frozenset(["NN", "NNS", "NNP", "NNPS"])
 ADJECTIVE_TAGS = frozenset(["JJ", "JJR", "JJS"])
 VERB_TAGS = frozenset(["VB", "VBD", "VBG", "VBN", "VBP", "VBZ"])
+
+
+class WordKind(IntEnum):
+    """What ``Batch.tags`` holds. Padding, the end token and everything that is none of the others is OTHER."""
+
+    OTHER = 0
+    NOUN = 1
+    VERB = 2
+    ADJECTIVE = 3
+
+    @classmethod
+    def of(cls, tag: str | None) -> WordKind:
+        """Return the kind of a Penn Treebank tag."""
+        if tag in NOUN_TAGS:
+            return cls.NOUN
+        if tag in VERB_TAGS:
+            return cls.VERB
+        return cls.ADJECTIVE if tag in ADJECTIVE_TAGS else cls.OTHER
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +156,11 @@ class Vocabulary:
             if at not in (PAD, BEGIN):
                 words.append(self.words[at])
         return words
+
+    @cached_property
+    def kinds(self) -> list[int]:
+        """For each id, what the word mostly is, a :class:`WordKind`: so sampled words are tagged without a parser."""
+        return [int(WordKind.OTHER)] * len(SPECIAL_WORDS) + [int(WordKind.of(entry.tag)) for entry in self.entries]
 
     @cached_property
     def is_noun(self) -> list[bool]:

@@ -31,9 +31,9 @@ def answer_console(picture: bool | None) -> Console:
     return Console(highlight=False)
 
 
-def can_show_pictures(console: Console) -> bool:
-    """Whether a terminal shows colours finely enough for a picture."""
-    return console.is_terminal and console.color_system == "truecolor"
+def shows_pictures(console: Console, asked: bool | None) -> bool:
+    """Whether pictures are shown: as asked, else where the terminal shows colours finely enough."""
+    return console.is_terminal and console.color_system == "truecolor" if asked is None else asked
 
 
 def print_answer(console: Console, answer: Answer, *, heading: bool, picture: bool) -> None:
@@ -49,11 +49,6 @@ def print_answer(console: Console, answer: Answer, *, heading: bool, picture: bo
         console.print(coloured(drawing), soft_wrap=True)
     for line in rows(answer, drawing):
         console.print(line, soft_wrap=True)
-
-
-def counted(number: int, noun: str) -> str:
-    """Return a number of things in words: 1 caption, 2,000 captions."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def coloured(drawing: Drawing) -> Text:
