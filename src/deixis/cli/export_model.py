@@ -24,7 +24,7 @@ def export_model(
     weights: Annotated[
         Literal["half", "int8", "smallest"],
         typer.Option(
-            help="half: no number changes; int8: eight bits where answers stay; smallest: eight bits everywhere."
+            help="half: no number changes; int8: eight bits where answers rarely change; smallest: everywhere."
         ),
     ] = "half",
     runtime: Annotated[

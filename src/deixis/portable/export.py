@@ -30,7 +30,7 @@ from deixis.text.vocabulary import END
 Told = Callable[[str], None]
 Weights = Literal["half", "int8", "smallest"]
 SAFE = ("begin", "choose", "match")
-"""Networks that keep their answers with weights of eight bits, as was measured: docs/anywhere.md."""
+"""Networks with which eight bits a weight rarely change an answer, as was measured: docs/anywhere.md."""
 EIGHT: Mapping[Weights, tuple[str, ...]] = {"half": (), "int8": SAFE, "smallest": PARTS}
 FEW = 12
 """Regions of the second call of each network: fewer than any model looks at."""
@@ -61,8 +61,8 @@ def export_model(
         model: Its regions must be those of :class:`~deixis.regions.lite.LiteExtractor`.
         folder: Where to.
         beam: Width of the search, which is fixed in the files.
-        weights: "half" changes no number; "int8" keeps eight bits in the networks that answer the same with them,
-            "smallest" in all of them.
+        weights: "half" changes no number; "int8" keeps eight bits in the networks whose answers rarely change with
+            them, "smallest" in all of them.
         runtime: Files of onnxruntime-web (:mod:`deixis.portable.runtime`); with them a page is written that answers
             in the browser.
         told: Hears the name of each file before it is made.
