@@ -1,12 +1,13 @@
 """A stranger's hour: an empty environment, 120 photos of one's own, and what README and docs say, timed step by step.
 
-    python -m benchmarks.strangers_hour DATA -o FOLDER [--photos 120] [--correct 10]
+    python -m benchmarks.strangers_hour DATA -o FOLDER [--photos 120] [--correct 10] [--threads N]
 
 DATA is ``flickr8k-entities``; its first test photos, which ``lite`` was not trained on, become a folder with a file of
 captions, and nothing else of it reaches the commands. Each command is one of the docs, typed in a fresh virtual
 environment with a home of its own. A person corrects ten photos on the review page: here the annotators' boxes stand
-for that person, so the time of clicking is not part of the times. FOLDER must not exist; ``times.json`` in it holds the
-result, and a table is printed.
+for that person, so the time of clicking is not part of the times. ``times.json`` in FOLDER holds the result; a table
+is printed; called again, it goes on after the last command that succeeded. ``--threads 1`` is for a crowded machine,
+on which several threads mostly wait for each other.
 """
 
 from __future__ import annotations
@@ -77,12 +78,13 @@ def main() -> None:
     parser.add_argument("-o", "--out", type=Path, required=True)
     parser.add_argument("--photos", type=int, default=120)
     parser.add_argument("--correct", type=int, default=10)
+    parser.add_argument("--threads", type=int)
     options = parser.parse_args()
-    options.out.mkdir(parents=True)
     out = options.out.resolve()
-    checkout = out / "deixis"
-    subprocess.run(["git", "clone", "-q", str(ROOT), str(checkout)], check=True)
-    (out / "home").mkdir()
+    checkout, times = out / "deixis", out / "times.json"
+    if not times.exists():
+        (out / "home").mkdir(parents=True)
+        subprocess.run(["git", "clone", "-q", str(ROOT), str(checkout)], check=True)
     people = own_photos(options.data, checkout / "my-photos", options.photos)
     environment = {key: value for key, value in os.environ.items() if key.startswith("PIP_") or key == "LANG"}
     environment |= {
@@ -90,24 +92,28 @@ def main() -> None:
         "HOME": str(out / "home"),
         "HF_HUB_OFFLINE": "1",
     }
-    steps: list[Step] = []
+    if options.threads:
+        environment["OMP_NUM_THREADS"] = str(options.threads)
+    steps = [Step(**one) for one in json.loads(times.read_text())] if times.exists() else []
 
     def note(step: Step) -> None:
         steps.append(step)
         print(f"| {step.part} | `{step.command}` | {step.seconds:.0f} s | {step.processor:.0f} s |", flush=True)
-        (out / "times.json").write_text(json.dumps([asdict(one) for one in steps], indent=1) + "\n")
+        times.write_text(json.dumps([asdict(one) for one in steps], indent=1) + "\n")
 
     print("| part | command | clock | processor |\n|---|---|---|---|")
-    walk(INSTALL + FIRST, checkout, environment, note)
+    before = INSTALL + FIRST
+    done = len(steps)
+    walk(before[done:], checkout, environment, note)
     correct(checkout / "draft.json", checkout / "corrected.json", people, options.correct)
-    walk(THEN, checkout, environment, note)
+    walk(THEN[max(0, done - len(before)) :], checkout, environment, note)
     print(f"| | all | {sum(s.seconds for s in steps) / 60:.0f} min | {sum(s.processor for s in steps) / 60:.0f} min |")
 
 
 def own_photos(data: Path, folder: Path, count: int) -> dict[str, Example]:
     """Copy photos and their captions into a folder; return what annotators drew, by the names of the photos."""
     dataset = open_dataset(data)
-    folder.mkdir()
+    folder.mkdir(exist_ok=True)
     people: dict[str, Example] = {}
     rows = [("image", "caption")]
     for id in dataset.ids("test")[:count]:
