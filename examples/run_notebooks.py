@@ -48,7 +48,11 @@ def run(path: Path) -> Any:
         os.environ["DEIXIS_HOME"] = str(work / "home")
         os.environ["TTY_COMPATIBLE"] = "0"  # commands draw no moving bars, of which every frame would be kept
         client = nbclient.NotebookClient(
-            notebook, timeout=PATIENCE, kernel_name="python3", resources={"metadata": {"path": str(work)}}
+            notebook,
+            timeout=PATIENCE,
+            startup_timeout=PATIENCE,
+            kernel_name="python3",
+            resources={"metadata": {"path": str(work)}},
         )
         client.execute()
         for cell in notebook.cells:
