@@ -103,7 +103,7 @@ def _eight_bits(weight: Any, *, last: bool) -> tuple[list[Any], Any]:
     axis = values.ndim - 1 if last else 0
     whole, scales = quantised(values, axis)
     names = [f"{weight.name}_int8", f"{weight.name}_scale", f"{weight.name}_zero"]
-    arrays = (whole, scales, np.zeros(len(scales), np.int8))
+    arrays: list[NDArray[Any]] = [whole, scales, np.zeros(len(scales), np.int8)]
     stored = [numpy_helper.from_array(array, name) for array, name in zip(arrays, names, strict=True)]
     return stored, helper.make_node("DequantizeLinear", names, [weight.name], axis=axis)
 
