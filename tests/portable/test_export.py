@@ -108,7 +108,7 @@ def test_each_output_has_its_own_scale(product: str) -> None:
     table = rng.normal(size=(64, 64)).astype(np.float32)  # (inputs, outputs)
     table[:, 7] *= 1e-3
     kept = table if product == "MatMul" else np.ascontiguousarray(table.T)
-    extra = {} if product == "MatMul" else {"transB": 1}
+    extra: dict[str, Any] = {} if product == "MatMul" else {"transB": 1}
     before = file_of([helper.make_node(product, ["x", "table"], ["y"], **extra)], table=kept)
     assert table.size >= SMALLEST
     after = in_int8(before)
