@@ -5,10 +5,10 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help demo picture test check docs bench format clean lock licences sbom readme
+.PHONY: help demo picture test check docs notebooks bench format clean lock licences sbom readme
 
 help: ## Show this list
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-9s %s\n", $$1, $$2}'
 
 $(STAMP): pyproject.toml requirements.lock
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -35,6 +35,9 @@ check: $(STAMP) ## ruff, ruff format, mypy --strict
 docs: $(STAMP) ## Build the documentation as a site in site/, strictly; nothing is loaded from elsewhere
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo "open site/index.html"
+
+notebooks: $(STAMP) ## Run the notebooks of examples/ from their first cell to their last; nothing is written
+	$(BIN)/python examples/run_notebooks.py --check
 
 format: $(STAMP) ## Put the code in order
 	$(BIN)/ruff check --fix .

@@ -105,7 +105,7 @@ def _corrected(
     data = coco.labels(answers)
     drafted.write_text(json.dumps(data))
     person = {_name(dataset[id]): dataset[id] for id in ids}
-    done.write_text(json.dumps(_as_person(data, person)))
+    done.write_text(json.dumps(as_person(data, person)))
     before, after = read_labels(drafted, album), read_labels(done, album)
     console.print(compare(before.photos, after.photos))
     names = [image["file_name"] for image in data["images"]]  # the most doubtful first
@@ -117,7 +117,7 @@ def _name(example: Example) -> str:
     return example.source.path.name
 
 
-def _as_person(draft: dict[str, Any], people: dict[str, Example]) -> dict[str, Any]:
+def as_person(draft: dict[str, Any], people: dict[str, Example]) -> dict[str, Any]:
     """Return the draft with the boxes that annotators drew for each phrase of each caption."""
     names = {image["id"]: image["file_name"] for image in draft["images"]}
     boxes = {

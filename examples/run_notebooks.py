@@ -46,8 +46,13 @@ def run(path: Path) -> Any:
         # Commands are those of the Python that runs this; what is kept for later is kept in the copy.
         os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
         os.environ["DEIXIS_HOME"] = str(work / "home")
+        os.environ["TTY_COMPATIBLE"] = "0"  # commands draw no moving bars, of which every frame would be kept
         client = nbclient.NotebookClient(
-            notebook, timeout=PATIENCE, kernel_name="python3", resources={"metadata": {"path": str(work)}}
+            notebook,
+            timeout=PATIENCE,
+            startup_timeout=PATIENCE,
+            kernel_name="python3",
+            resources={"metadata": {"path": str(work)}},
         )
         client.execute()
         for cell in notebook.cells:

@@ -104,7 +104,7 @@ def _serve(line: str, folder: Path, environment: dict[str, str]) -> None:
         until = time.monotonic() + 120
         while True:
             try:
-                with urllib.request.urlopen("http://127.0.0.1:8000/healthz", timeout=5) as answer:
+                with urllib.request.urlopen("http://127.0.0.1:8008/healthz", timeout=5) as answer:
                     assert answer.status == 200
                     return
             except OSError:

@@ -14,6 +14,8 @@ from typer.testing import CliRunner
 import deixis
 from deixis.cli.main import app
 from deixis.geometry import iou
+from deixis.grounding.base import WordGrounder
+from deixis.models.names import load as load_part
 from deixis.types import Box
 
 PHOTOS = Path(__file__).parents[2] / "examples" / "photos"
@@ -73,6 +75,11 @@ def test_label_correct_train_and_label_again(tmp_path: Path) -> None:
          "-o", run, "--threads", "1")  # fmt: skip
     config = json.loads(next(run.rglob("config.json")).read_text())
     assert config["recipe"]["data"]["supervision"] is True, "a model that saw human boxes says so"
+    learnt, shipped = (load_part(name, part="grounder").model for name in (str(run), "lite"))
+    assert isinstance(learnt, WordGrounder)
+    assert isinstance(shipped, WordGrounder)
+    assert learnt.calibration == shipped.calibration, "without one, whatever is asked for would count as found"
+    assert learnt.calibration is not None
     again = tmp_path / "again.json"
     call("label", album, "--phrases", "cup", "--boxes", "1", "--grounder", run, "-o", again)
     (note,) = notes_of(json.loads(again.read_text()), "coffee.jpg")

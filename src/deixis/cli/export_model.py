@@ -21,6 +21,12 @@ def export_model(
     beam: Annotated[
         int, typer.Option(help="Width of the search for captions, fixed in the files; 1 is greedy.")
     ] = BEAM,
+    weights: Annotated[
+        Literal["half", "int8", "smallest"],
+        typer.Option(
+            help="half: no number changes; int8: eight bits where answers rarely change; smallest: everywhere."
+        ),
+    ] = "half",
     runtime: Annotated[
         Path | None,
         typer.Option(help="For a page: onnxruntime-web, as npm packed it; else it is sought in this folder."),
@@ -37,11 +43,17 @@ def export_model(
         raise DeixisError(f"--runtime {runtime} is for a page: add --format page")
     web = runtime_files(runtime) if form == "page" else None
     manifest = export(
-        load(model), output, beam=beam, runtime=web, told=lambda name: typer.echo(f"writing {name}", err=True)
+        load(model),
+        output,
+        beam=beam,
+        weights=weights,
+        runtime=web,
+        told=lambda name: typer.echo(f"writing {name}", err=True),
     )
     size = sum(facts.bytes for facts in manifest.files.values())
     if as_json:
-        typer.echo(json.dumps({"folder": str(output), "format": form, "bytes": size, "files": sorted(manifest.files)}))
+        facts = {"folder": str(output), "format": form, "weights": weights, "bytes": size}
+        typer.echo(json.dumps({**facts, "files": sorted(manifest.files)}))
         return
     again = f"python -m http.server -d {output}" if form == "page" else f"python -m deixis.portable {output} PHOTO"
     typer.echo(f"wrote {output}, {size / 1e6:.1f} MB; try: {again}")

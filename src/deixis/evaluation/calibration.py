@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from deixis.answering.phrases import as_asked
 from deixis.data.collate import CaptionEncoder, EncodedCaption, EncodedExample, RegionSource, collate, encode_example
 from deixis.data.sampler import split
-from deixis.errors import BadFileError, DeixisError
+from deixis.errors import DeixisError
 from deixis.evaluation.categories import known_things
 from deixis.evaluation.setting import Evaluation
 from deixis.geometry import iou
@@ -38,7 +38,7 @@ from deixis.grounding.calibration import (
 )
 from deixis.metrics.plots import curve
 from deixis.metrics.report import Breakdown, Section
-from deixis.models.names import LoadedModel, find_model
+from deixis.models.names import LoadedModel
 from deixis.text.relations import RelationVocabulary
 from deixis.text.rules.chunker import chunk
 from deixis.text.vocabulary import Vocabulary, is_groundable
@@ -200,7 +200,7 @@ def calibrate(works: Sequence[Evaluation], keep: float = KEEP) -> Calibration:
     model = grounder.model
     assert isinstance(model, WordGrounder)
     own, other = (Judged.joined(parts) for parts in zip(*kinds, strict=True))
-    made = fit_calibration(own, other, keep, model.calibration or _of_the_start(grounder))
+    made = fit_calibration(own, other, keep, model.calibration)
     facts = {
         "data": " and ".join(work.dataset.path.name for work in works),
         "split": " and ".join(dict.fromkeys(str(work.options.split) for work in works)),
@@ -253,15 +253,6 @@ def _naming(sentence: Sentence) -> Sentence:
     named = [head is not None and is_groundable(head.tag, head.lemma or "") for head in heads]
     kept = tuple(phrase for phrase, names in zip(sentence.phrases, named, strict=True) if names)
     return replace(sentence, phrases=kept, relations=())  # relations count phrases, of which some are gone
-
-
-def _of_the_start(grounder: LoadedModel) -> Calibration | None:
-    """Return the calibration of the model that this one started from."""
-    name = grounder.config.recipe.get("start_from")
-    try:
-        return None if name is None else Calibration.load(find_model(name, part="grounder"))
-    except BadFileError:  # it is not here any more
-        return None
 
 
 def _there(own: Judged, other: Judged) -> tuple[Numbers, Flags, NDArray[np.int64]]:

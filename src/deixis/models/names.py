@@ -115,8 +115,25 @@ def load(name: str, *, device: str | torch.device = "cpu", part: Part = "caption
     folder = find_model(name, part=part)
     model, vocabulary, config = load_model(folder)
     if isinstance(model, WordGrounder):
-        model.calibration = Calibration.load(folder)
+        model.calibration = Calibration.load(folder) or _of_the_start(config)
     return LoadedModel(name, folder, model.to(device), vocabulary, config)
+
+
+def _of_the_start(config: ModelConfig) -> Calibration | None:
+    """Return the calibration of the model that a run started from, which holds until the run has one of its own.
+
+    Without any, whatever is asked for would count as found. Nothing is fetched for it.
+    """
+    name = config.recipe.get("start_from")
+    if not isinstance(name, str):
+        return None
+    given = Path(name).expanduser()
+    if name != "lite" and not any(place.exists() for place in (given, cache_home() / "runs" / given)):
+        return None
+    try:
+        return Calibration.load(find_model(name, part="grounder"))
+    except BadFileError:  # it is not what it was
+        return None
 
 
 def load_grounder(

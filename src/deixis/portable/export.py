@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -20,14 +20,18 @@ from deixis.errors import DeixisError, MissingExtraError
 from deixis.grounding.base import WordGrounder
 from deixis.models.files import write_folder, write_json
 from deixis.portable import parts
-from deixis.portable.manifest import FILE, NEXT, READ, SAID, Curves, Manifest, file_facts
+from deixis.portable.manifest import FILE, NEXT, PARTS, READ, SAID, Curves, Manifest, file_facts
 from deixis.portable.operators import OPSET, known_operators
 from deixis.portable.page import write_page
-from deixis.portable.smaller import in_half
+from deixis.portable.smaller import in_half, in_int8
 from deixis.regions.lite import LiteExtractor
 from deixis.text.vocabulary import END
 
 Told = Callable[[str], None]
+Weights = Literal["half", "int8", "smallest"]
+SAFE = ("begin", "choose", "match")
+"""Networks with which eight bits a weight rarely change an answer, as was measured: docs/anywhere.md."""
+EIGHT: Mapping[Weights, tuple[str, ...]] = {"half": (), "int8": SAFE, "smallest": PARTS}
 FEW = 12
 """Regions of the second call of each network: fewer than any model looks at."""
 
@@ -47,6 +51,7 @@ def export_model(
     folder: Path,
     *,
     beam: int = BEAM,
+    weights: Weights = "half",
     runtime: Mapping[str, bytes] | None = None,
     told: Told = lambda name: None,
 ) -> Manifest:
@@ -56,6 +61,8 @@ def export_model(
         model: Its regions must be those of :class:`~deixis.regions.lite.LiteExtractor`.
         folder: Where to.
         beam: Width of the search, which is fixed in the files.
+        weights: "half" changes no number; "int8" keeps eight bits in the networks whose answers rarely change with
+            them, "smallest" in all of them.
         runtime: Files of onnxruntime-web (:mod:`deixis.portable.runtime`); with them a page is written that answers
             in the browser.
         told: Hears the name of each file before it is made.
@@ -68,13 +75,15 @@ def export_model(
         raise MissingExtraError("onnx", "onnx", "exporting a model") from error
     loaded = _Exportable(model, beam)
     made_with = {"torch": torch.__version__, "onnx": onnx.__version__, "opset": str(OPSET)}
+    made_with["weights"] = weights
     written: list[Manifest] = []
 
     def fill(place: Path) -> None:
         files = {}
         for name, traced in loaded.networks():
             told(f"{name}.onnx")
-            data = in_half(onnx_bytes(traced))
+            data = onnx_bytes(traced)
+            data = in_int8(data) if name in EIGHT[weights] else in_half(data)
             (place / f"{name}.onnx").write_bytes(data)
             files[f"{name}.onnx"] = file_facts(data)
         for name, words in ((SAID, model.captioner.vocabulary), (READ, model.words)):

@@ -108,7 +108,7 @@ async def ground(
     threshold: Threshold = None,
     model: Model = None,
 ) -> Response:
-    """Find phrases in a photo; ``found`` is false for what is probably not there."""
+    """Find phrases in a photo; "found" is false for what is probably not there."""
     service = _service(request)
     phrases = tuple(phrase or ())
     if not phrases and sentence is None:

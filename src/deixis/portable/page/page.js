@@ -79,7 +79,7 @@ async function find(text) {
     $("phrase").value = "";
     $("status").textContent = found.map(({ text: name, found: there }) => `${name}: ${there ? "found" : "probably not there"}`).join("; ");
     show();
-    lights.show("phrase 0");
+    if (found[0].found) lights.show("phrase 0"); // what is probably not there has no box to show
   } catch (error) {
     problem(error.message);
   }
