@@ -3,6 +3,11 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+# Installed last: the build of torch that fits this machine. CI takes none whose hash is not known.
+TORCH ?= -c constraints.txt torch==2.13.0
+ifeq ($(CI),true)
+TORCH := --no-deps --require-hashes -r torch.lock
+endif
 
 .DEFAULT_GOAL := help
 .PHONY: help demo picture test check docs notebooks bench format clean lock licences sbom readme
@@ -10,11 +15,11 @@ STAMP := $(VENV)/.installed
 help: ## Show this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-9s %s\n", $$1, $$2}'
 
-$(STAMP): pyproject.toml requirements.lock
+$(STAMP): pyproject.toml requirements.lock torch.lock
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "Setting up $(VENV) (a few minutes the first time) …"
 	@$(BIN)/pip install -q --disable-pip-version-check --no-deps --require-hashes -r requirements.lock
-	@$(BIN)/pip install -q --disable-pip-version-check -c constraints.txt torch==2.13.0 # last: the build of this machine
+	@$(BIN)/pip install -q --disable-pip-version-check $(TORCH)
 	@$(BIN)/pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import itertools
 import json
 import random
 import signal
@@ -297,6 +298,13 @@ def main() -> int:
     return report(record, memory, end, options.json)
 
 
+def tenths(sizes: list[int]) -> list[int]:
+    """Return the mean memory of each tenth of the time in megabytes: a leak goes on, a heap that fills up ends."""
+    bounds = [len(sizes) * at // 10 for at in range(11)]
+    parts = [sizes[first:last] for first, last in itertools.pairwise(bounds)]
+    return [round(sum(part) / len(part) / 2**20) for part in parts if part]
+
+
 def report(record: Record, memory: Load, end: dict[str, Any], as_json: bool) -> int:
     """Print the figures beside their aims; return 1 if one is missed."""
     good = {
@@ -315,6 +323,7 @@ def report(record: Record, memory: Load, end: dict[str, Any], as_json: bool) -> 
         "memory_mb": round(memory.memory[-1] / 2**20),
         "memory_most_mb": round(max(memory.memory) / 2**20),
         "memory_growth": round(memory.growth, 4),
+        "memory_by_tenths_mb": tenths(memory.memory),
         "sigterm": end,
         "aims": good,
     }

@@ -1,6 +1,6 @@
 """What Deixis is made of.
 
-python -m supply lock                # writes requirements.lock (needs the registry)
+python -m supply lock                # writes requirements.lock and torch.lock (needs the registry)
 python -m supply licences            # the licence of every dependency that is installed, as a table
 python -m supply sbom -o sbom.json   # a bill of materials, CycloneDX JSON
 """
@@ -17,6 +17,7 @@ from deixis.atomic import write_text
 from supply.licences import licences, table
 from supply.lock import make_lock, wanted_pins
 from supply.sbom import make_bill
+from supply.torch_lock import FILE, make_torch_lock
 
 ROOT = Path(__file__).parents[1]
 
@@ -31,6 +32,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     code = 0
     if options.what == "lock":
         text = make_lock(pins)
+        if options.output is None:
+            lock = ROOT / FILE
+            write_text(lock, make_torch_lock(pins["torch"], lock.read_text() if lock.is_file() else ""))
         options.output = options.output or ROOT / "requirements.lock"
     elif options.what == "licences":
         found = licences(pins)

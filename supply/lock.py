@@ -1,8 +1,8 @@
 """``requirements.lock``: every pin of ``constraints.txt`` with the hashes of its files, as the registry gives them.
 
 All files of a release are listed, so that one lock serves every platform and Python. torch is left out: which build
-fits is the machine's business (a CPU wheel on its own disk, or one for its GPU), and a lock that knows only some of
-them would make pip take a wrong one. pip installs it after everything else, so it brings nothing along unseen.
+fits is the machine's business (a CPU wheel on its own disk, or one for its GPU), so it has a lock of its own,
+which CI uses (``torch_lock.py``). pip installs it after everything else, so it brings nothing along unseen.
 """
 
 from __future__ import annotations

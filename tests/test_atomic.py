@@ -48,9 +48,9 @@ def test_the_file_appears_only_at_the_end(tmp_path: Path) -> None:
 
 def test_text_json_and_bytes_come_back(tmp_path: Path) -> None:
     write_text(tmp_path / "t", "caf\u00e9 \ud800!")
-    assert (tmp_path / "t").read_text(encoding="utf-8") == "caf\u00e9 ?!"
-    write_json(tmp_path / "j", {"w\u00f6rd": [1, 2.5]})
-    assert json.loads((tmp_path / "j").read_text(encoding="utf-8")) == {"w\u00f6rd": [1, 2.5]}
+    assert (tmp_path / "t").read_text(encoding="utf-8") == "caf\u00e9 \\ud800!"
+    write_json(tmp_path / "j", {"w\u00f6rd": [1, 2.5, "caf\udce9"]})
+    assert json.loads((tmp_path / "j").read_text(encoding="utf-8")) == {"w\u00f6rd": [1, 2.5, "caf\udce9"]}
     write_bytes(tmp_path / "b", b"\x00\xff")
     assert (tmp_path / "b").read_bytes() == b"\x00\xff"
 

@@ -39,6 +39,15 @@ def test_the_readme_names_only_commands_that_exist() -> None:
     assert sum(language == "python" for language, _ in blocks()) == 1
 
 
+GIVEN = {"photo.jpg", "photos/", "my-photos", "clip.mp4"}
+"""What the README's commands are shown with; the test below puts it there."""
+
+
+def test_the_readme_asks_for_nothing_that_its_test_does_not_bring() -> None:
+    asked = [shlex.split(line, comments=True)[1:] for line in commands("deixis")]
+    assert {words[1] for words in asked if words[0] != "serve"} == GIVEN
+
+
 CLIP = """
 import av, numpy as np
 from PIL import Image
@@ -85,7 +94,8 @@ def test_the_readme_works_word_for_word_in_an_empty_environment(tmp_path: Path) 
     (tmp_path / "snippet.py").write_text(found[number][1])
     assert call(f"python {tmp_path / 'snippet.py'}") == found[number + 1][1]  # and the output shown is the real one
     shutil.copyfile(ROOT / "examples" / "photos" / "astronaut.jpg", checkout / "photo.jpg")
-    shutil.copytree(ROOT / "examples" / "photos", checkout / "my-photos")
+    for folder in ("my-photos", "photos"):  # what `label` and `search` are shown with
+        shutil.copytree(ROOT / "examples" / "photos", checkout / folder)
     (tmp_path / "clip.py").write_text(CLIP)
     call(f"python {tmp_path / 'clip.py'}")
     for line in commands("deixis"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import numpy as np
 import yaml
 from PIL import Image
 
-from benchmarks.fuzz import attacks, datasets, made
+from benchmarks.fuzz import attacks, datasets, indexes, labels, made
 from benchmarks.fuzz.harness import Target
 from deixis.answering.resumable_lines import AnswerLines
 from deixis.answering.segments import read_segments
@@ -229,6 +230,7 @@ def extractor(root: Path) -> None:
 
 TARGETS: list[Target] = [
     *(image(format) for format in ("JPEG", "PNG", "WEBP", "GIF")),
+    *(replace(image(format), weight=1.5) for format in ("TIFF", "BMP", "AVIF")),
     Target("image-progressive", progressive, lambda root: load_image(root / "photo"), weight=2),
     Target("clips", clip, read_clips, weight=3),
     Target("flickr30k-entities", datasets.entities, read_dataset, weight=5),
@@ -248,5 +250,7 @@ TARGETS: list[Target] = [
     Target("extractor", extractor, lambda root: LiteExtractor.load(root), spare=(".safetensors",), weight=0.3),
     Target("answers", made.answers, read_answers, weight=5),
     Target("drawings", made.answers, read_drawings, spare=(".jsonl", "clip.json"), weight=4),
+    Target("labels", labels.labels, lambda root: all_of(*labels.reads(root)), spare=(".jpg",), weight=5),
+    Target("index", indexes.index, indexes.read_index, mend=indexes.mend_index, spare=(".jpg",), weight=1),
     Target("small-files", small_files, read_small, weight=6),
 ]

@@ -138,9 +138,19 @@ def require_new_folder(folder: Path, what: str) -> None:
 
 
 def write_text(path: str | Path, text: str) -> None:
-    """Write a whole text file; half a surrogate pair, which is no text, becomes a question mark."""
-    with whole_file(path) as partial:
-        partial.write_text(text, encoding="utf-8", errors="replace")
+    """Write a whole text file; what is no text becomes an escape, see :func:`utf8`."""
+    write_bytes(path, utf8(text))
+
+
+def utf8(text: str) -> bytes:
+    r"""Return text as UTF-8, with escapes for what is none: half a character, or bytes of a file's name in no encoding.
+
+    Photos of old disks have such names. Inside of JSON the escape is JSON's own, so the name is found again.
+
+    >>> utf8('{"image": "caf\udce9.jpg"}')
+    b'{"image": "caf\\udce9.jpg"}'
+    """
+    return text.encode("utf-8", "backslashreplace")
 
 
 def write_bytes(path: str | Path, data: bytes) -> None:

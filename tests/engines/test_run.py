@@ -16,16 +16,14 @@ from deixis.errors import DeixisError
 
 
 class Squares:
-    """A worker that says in which process it worked; some numbers are slow, some are refused."""
+    """A worker that says in which process it worked; some numbers are refused."""
 
-    def __init__(self, slow: int | None = None, refused: int | None = None) -> None:
-        self.slow, self.refused = slow, refused
+    def __init__(self, refused: int | None = None) -> None:
+        self.refused = refused
 
     def __call__(self, number: int) -> tuple[int, int]:
         if number == self.refused:
             raise DeixisError(f"{number} is not liked here")
-        if number == self.slow:
-            time.sleep(1)
         return number * number, os.getpid()
 
 
@@ -40,17 +38,22 @@ class Broken:
 
 
 class Meeting(Squares):
-    """Squares whose first task waits until so many workers have begun: on a busy machine one may do all before that."""
+    """Squares whose tasks wait until so many workers have begun: on a busy machine one may do all before that.
+
+    One task is slower than the others.
+    """
 
     def __init__(self, place: str, workers: int, slow: int) -> None:
-        super().__init__(slow)
-        self.place, self.workers = Path(place), workers
+        super().__init__()
+        self.place, self.workers, self.slow = Path(place), workers, slow
 
     def __call__(self, number: int) -> tuple[int, int]:
         (self.place / str(os.getpid())).touch()
         end = time.monotonic() + PATIENCE
         while len(list(self.place.iterdir())) < self.workers and time.monotonic() < end:
             time.sleep(0.02)
+        if number == self.slow:
+            time.sleep(0.5)
         return super().__call__(number)
 
 
@@ -69,8 +72,8 @@ def test_results_come_in_order_from_where_they_were_asked(engine: str, processes
     assert len(workers) == max(processes, 1)
 
 
-def test_unordered_results_do_not_wait_for_a_slow_one() -> None:
-    results = run_tasks(range(6), partial(Squares, slow=0), processes=2, ordered=False)
+def test_unordered_results_do_not_wait_for_a_slow_one(tmp_path: Path) -> None:
+    results = run_tasks(range(6), partial(Meeting, str(tmp_path), 2, slow=0), processes=2, ordered=False)
     found = [result for result, _ in results]
     assert sorted(found) == [0, 1, 4, 9, 16, 25]
     assert found[0] != 0

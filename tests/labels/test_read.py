@@ -120,8 +120,8 @@ def test_names_that_several_photos_have_are_not_guessed(photos: Album, tmp_path:
         ("labels.json", "{", "broken JSON"),
         ("labels.json", '{"images": 3}', "categories should be a list"),
         ("labels.json", "[3]", "is 3"),
-        ("labels.xml", "<annotations", "is not XML"),
-        ("labels.xml", '<!DOCTYPE a [<!ENTITY b "c">]><annotations/>', "entities.*refused"),
+        ("labels.xml", "<annotations", "broken XML"),
+        ("labels.xml", '<!DOCTYPE a [<!ENTITY b "c">]><annotations/>', "declares a document type or an entity"),
         ("labels.xml", "<annotations/>", "has no corrected photo"),
         ("yolo/classes.txt", "dog", "holds no label file"),
         ("yolo/data.yaml", "names: 3", "should have 'names'"),
@@ -141,3 +141,41 @@ def test_an_album_without_photos_says_so(tmp_path: Path) -> None:
         Album(tmp_path)
     with pytest.raises(BadFileError, match="is no folder"):
         Album(tmp_path / "gone")
+
+
+LONG = "1" + "0" * 400
+"""A number that JSON may hold, and no float."""
+STRANGE: list[tuple[str, str]] = [
+    ("yolo/a.txt", "inf 0.5 0.5 0.2 0.2\n0 1e999 0.5 0.2 0.2\n"),
+    ("cvat.xml", '<annotations><image name="a.jpg" width="1e999" height="5"/></annotations>'),
+    ("voc.xml", "<annotation><size><width>inf</width><height>9</height></size></annotation>"),
+    ("tasks.json", '[{"data": {"image": "a.jpg"}, "annotations": 5.5}]'),
+    ("tasks.json", '[{"data": {"image": "http://[a.jpg"}, "annotations": [{"result": []}]}]'),
+    (
+        "tasks.json",
+        '[{"data": {"image": "a.jpg"}, "annotations": [{"result": [{"id": [1], "type": "rectanglelabels", "value": '
+        '{"x": LONG, "y": 1, "width": 1.5, "height": 1, "rectanglelabels": ["dog"]}}]}]}]',
+    ),
+    (
+        "coco.json",
+        '{"images": [{"id": 1, "file_name": "a.jpg"}], "categories": [{"id": 1, "name": "dog"}], "annotations": '
+        '[{"image_id": 1, "category_id": 1, "bbox": [LONG, 1, 1.5, 2], "score": LONG}]}',
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "text"), STRANGE)
+def test_numbers_and_parts_that_cannot_be_are_noted_or_refused(name: str, text: str, tmp_path: Path) -> None:
+    """Found by the fuzzer (``python -m benchmarks.fuzz --only labels``): each of them ended with a traceback."""
+    photos = Album(album(tmp_path / "photos"))
+    file = tmp_path / name
+    file.parent.mkdir(exist_ok=True)
+    file.write_text(text.replace("LONG", LONG))
+    if name.startswith("yolo"):
+        (file.parent / "classes.txt").write_text("dog\n")
+        file = file.parent
+    try:
+        found = read_labels(file, photos, everything=True)
+    except DeixisError:
+        return
+    assert [photo.things for photo in found.photos.values()] == [()]

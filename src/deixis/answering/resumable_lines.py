@@ -47,7 +47,7 @@ class AnswerLines(Generic[A]):
         self.path, self._key, self._lock = path, key, lock
         self.answers = answers
         """What the file holds, by image (or by what tells answers apart)."""
-        self._file = path.open("a", encoding="utf-8")
+        self._file = path.open("a", encoding="utf-8", errors="backslashreplace")  # names of files may be no text
 
     @classmethod
     def open(

@@ -7,6 +7,7 @@ the module behind a command is imported when it runs.
 from __future__ import annotations
 
 import importlib
+import io
 import os
 import shutil
 import sys
@@ -140,6 +141,9 @@ def main(arguments: list[str] | None = None) -> None:
     given = list(sys.argv[1:] if arguments is None else arguments)
     debug = "--debug" in given or bool(os.environ.get("DEIXIS_DEBUG"))
     given = [argument for argument in given if argument != "--debug"]
+    for stream in (sys.stdout, sys.stderr):  # names of files may be no text, and are shown all the same
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     try:
         app(given, prog_name="deixis")
     except DeixisError as error:

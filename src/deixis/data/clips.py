@@ -18,7 +18,7 @@ import av
 import numpy as np
 from PIL import Image
 
-from deixis.atomic import require_new_folder, whole_folder
+from deixis.atomic import require_new_folder, utf8, whole_folder
 from deixis.data.activitynet_entities import FRAMES, SPLIT_FILE
 from deixis.data.dataset import Dataset
 from deixis.data.motion import box_in_view, camera_path, view, visible_share
@@ -193,7 +193,7 @@ def _clip(
         photo = load_image(example.source)  # type: ignore[arg-type]
     except BadFileError:
         return None
-    rng = np.random.default_rng([settings.seed, zlib.crc32(example.id.encode())])
+    rng = np.random.default_rng([settings.seed, zlib.crc32(utf8(example.id))])
     width = settings.width // 2 * 2
     size = width, max(2, round(width * photo.height / photo.width / 2) * 2)  # even sides, as H.264 needs
     told = [_things(caption, classes) for caption in captions]

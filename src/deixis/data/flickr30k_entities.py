@@ -13,7 +13,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 from deixis.data.boxes import usable_box
 from deixis.data.dataset import UNKNOWN_ID, BadExampleError, Dataset
@@ -23,6 +22,7 @@ from deixis.data.karpathy import karpathy_splits
 from deixis.data.sentences import sentence_with_phrases
 from deixis.errors import BadFileError
 from deixis.reading.files import read_text
+from deixis.reading.xml import read_xml
 from deixis.types.example import Example, ImageFile, LabelledBox
 from deixis.types.sentence import Box, Phrase, Sentence
 
@@ -36,8 +36,6 @@ _MAX_FILE = 16 * 2**20
 # Every part begins with what the one before it cannot hold, so that no text is tried twice: a mark that never ends
 # costs its length, not the square of it.
 _MARK = re.compile(r"\[/EN#(?P<chain>[^\s/\[\]]++)(?P<types>(?:/[^\s/\[\]]++)*+)\s(?P<words>[^\[\]]*+)\]")
-_MAX_DEPTH = 100
-_CHUNK = 2**16
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,39 +186,10 @@ def unmark(line: str, place: str) -> tuple[str, list[tuple[int, int, str, tuple[
 def read_annotation(path: Path) -> Annotation:
     """Read one XML file. Document types are refused, and with them every kind of entity trick."""
     try:
-        text = read_text(path, limit=_MAX_FILE)
-        if "<!DOCTYPE" in text or "<!ENTITY" in text:
-            raise BadFileError(f"{path} declares a document type or an entity: annotations need neither")
-        try:
-            root = _parsed(text, path)
-        except ET.ParseError as error:
-            line, column = error.position
-            raise BadFileError(
-                f"{path}, line {line}, column {column}: broken XML: {error.msg.split(':')[0]}"
-            ) from error
-        except ValueError as error:  # a null character, a lone surrogate
-            raise BadFileError(f"{path}: broken XML: {error}") from error
+        root = read_xml(path, limit=_MAX_FILE)
         return _annotation(root, path)
     except BadFileError as error:
         raise BadExampleError(BROKEN_XML, str(error)) from error
-
-
-def _parsed(text: str, path: Path) -> ET.Element:
-    """Parse XML, but not deeper than annotations are: a tree of millions of levels costs gigabytes."""
-    depth = 0
-    parser: Any = ET.XMLPullParser(("start", "end"))
-    root: ET.Element | None = None
-    for at in range(0, len(text), _CHUNK):
-        parser.feed(text[at : at + _CHUNK])
-        for event, element in parser.read_events():
-            root = element if root is None else root
-            depth += 1 if event == "start" else -1
-            if depth > _MAX_DEPTH:
-                raise BadFileError(f"{path} is nested more than {_MAX_DEPTH} deep: annotations are not")
-    parser.close()
-    if root is None:
-        raise ValueError("it has no element")
-    return root
 
 
 def _annotation(root: ET.Element, path: Path) -> Annotation:

@@ -9,12 +9,14 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 
+from deixis.atomic import utf8
+
 SHARES = {"train": 0.8, "val": 0.1, "test": 0.1}
 
 
 def drawn_split(id: str) -> str:
     """Return the split that an image falls into."""
-    place = int.from_bytes(hashlib.sha256(id.encode()).digest()[:8], "big") / 2**64
+    place = int.from_bytes(hashlib.sha256(utf8(id)).digest()[:8], "big") / 2**64
     for split, share in SHARES.items():
         place -= share
         if place < 0:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from deixis.atomic import utf8
 from deixis.data.dataset import Dataset
 from deixis.engines import Engine
 from deixis.home import cache_home
@@ -26,7 +27,7 @@ AUTO = "auto"
 def kept_path(data: Dataset, ids: Sequence[str], fingerprint: str, settings: Settings) -> Path:
     """Return the folder for the regions of these images of a dataset."""
     facts = [str(data.path.resolve()), str(settings), *sorted(ids)]
-    mark = hashlib.sha256("\n".join(facts).encode()).hexdigest()[:8]
+    mark = hashlib.sha256(utf8("\n".join(facts))).hexdigest()[:8]
     name = "".join(letter if letter.isalnum() or letter in "-_" else "-" for letter in f"{data.name}-{fingerprint}")
     return cache_home() / "stores" / f"{name}-{mark}"
 

@@ -14,6 +14,7 @@ from typing import Literal
 
 import numpy as np
 
+from deixis.atomic import utf8
 from deixis.data.collate import Labeller
 from deixis.data.dataset import Dataset
 from deixis.data.parses import object_labels, with_parses
@@ -52,7 +53,7 @@ def write_truth_store(
     if not any(phrase.boxes for example in examples for caption in example.captions for phrase in caption.phrases):
         raise DeixisError(f"{dataset.path} has no human boxes{f' in split {split}' if split else ''}")
     extractor = load_lite() if features == "lite" else None
-    mark = hashlib.sha256("\n".join(names).encode()).hexdigest()[:12]
+    mark = hashlib.sha256(utf8("\n".join(names))).hexdigest()[:12]
     parts = [FINGERPRINT, mark, *([extractor.fingerprint] if extractor else [])]
     fingerprint = "-".join(parts)
     unique = {example.id: example for example in examples}

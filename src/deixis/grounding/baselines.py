@@ -13,6 +13,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from deixis.atomic import utf8
 from deixis.data.batch import Batch, RegionBatch
 from deixis.errors import DeixisError
 from deixis.geometry import area, centres
@@ -106,7 +107,7 @@ class RandomRegion(Baseline):
         for row, (words, image) in enumerate(zip(batch.words.tolist(), batch.image_of.tolist(), strict=True)):
             real = [word for word in words if word]
             regions = int(batch.regions.mask[image].sum())
-            name = f"{self.seed} {batch.regions.ids[image]} {real}".encode()
+            name = utf8(f"{self.seed} {batch.regions.ids[image]} {real}")
             draw = torch.rand(len(real), regions, generator=torch.Generator().manual_seed(zlib.crc32(name)))
             out[row, :, batch.regions.mask[image].cpu()] = 0.0
             out[row, : len(real), batch.regions.mask[image].cpu()] = draw

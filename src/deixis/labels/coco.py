@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from deixis.data.images_of import annotated_size
-from deixis.labels.raw import RawPhoto, RawThing
+from deixis.labels.raw import RawPhoto, RawThing, corners_of
 from deixis.reading.plain import expect_list, expect_object
 
 
@@ -42,10 +42,7 @@ def photos(data: dict[str, Any], path: Path) -> list[RawPhoto]:
 
 def _thing(note: dict[str, Any], names: dict[Any, Any], place: str) -> RawThing:
     box = note.get("bbox")
-    corners: list[Any] = box if isinstance(box, list) else [box]
-    if len(corners) == 4 and all(isinstance(side, int | float) for side in corners):
-        x, y, width, height = corners
-        corners = [x, y, x + width, y + height]
+    corners = corners_of(box if isinstance(box, list) else [box])
     phrase, sentence = note.get("phrase"), note.get("sentence")
     start, end = note.get("start"), note.get("end")
     span = (start, end) if isinstance(start, int) and isinstance(end, int) else None
@@ -62,7 +59,7 @@ def _thing(note: dict[str, Any], names: dict[Any, Any], place: str) -> RawThing:
 
 
 def _share(value: Any) -> float | None:
-    return min(max(float(value), 0.0), 1.0) if isinstance(value, int | float) and value == value else None
+    return float(min(max(value, 0), 1)) if isinstance(value, int | float) and value == value else None
 
 
 def _key(value: Any) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from xml.etree import ElementTree as Xml
 
-from deixis.labels.raw import RawPhoto, RawThing, number_or_text
+from deixis.labels.raw import RawPhoto, RawThing, number_or_text, size_of
 
 SIDES = ("xtl", "ytl", "xbr", "ybr")
 
@@ -16,8 +16,7 @@ def photos(root: Xml.Element, path: Path) -> list[RawPhoto]:
     for at, image in enumerate(root.iter("image")):
         photo = RawPhoto(image.get("name") or f"image {at}", f"{path}: image {at}")
         width, height = (number_or_text(image.get(side)) for side in ("width", "height"))
-        if isinstance(width, float) and isinstance(height, float) and width >= 1 and height >= 1:
-            photo.size = int(width), int(height)
+        photo.size = size_of(width, height)
         for number, box in enumerate(image.iter("box")):
             corners = [number_or_text(box.get(side)) for side in SIDES]
             photo.things.append(RawThing(box.get("label"), corners, f"{path}: image {at}, box {number}"))

@@ -7,7 +7,7 @@ from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from deixis.data.images_of import annotated_size
-from deixis.labels.raw import RawPhoto, RawThing
+from deixis.labels.raw import RawPhoto, RawThing, corners_of
 from deixis.reading.plain import expect_list, expect_object
 
 
@@ -37,7 +37,10 @@ def image_name(facts: dict[str, Any]) -> str:
     if isinstance(own, str):
         return own
     address = next((value for key, value in facts.items() if isinstance(value, str) and key != "sentence"), "")
-    parts = urlsplit(address)
+    try:
+        parts = urlsplit(address)
+    except ValueError:  # a bracket that opens no IPv6 address
+        return address
     named = parse_qs(parts.query).get("d", [parts.path])[0]
     if "/upload/" in named:  # Label Studio puts eight letters and a dash before the name of what was uploaded
         return PurePosixPath(unquote(named)).name.partition("-")[2] or named
@@ -46,6 +49,8 @@ def image_name(facts: dict[str, Any]) -> str:
 
 def _notes(task: dict[str, Any]) -> list[Any]:
     notes = task.get("annotations") or task.get("completions") or []
+    if not isinstance(notes, list):
+        return []
     return [note for note in notes if isinstance(note, dict) and not note.get("was_cancelled")]
 
 
@@ -53,7 +58,7 @@ def _add(photo: RawPhoto, result: list[Any], sentence: Any, place: str) -> None:
     """Add the rectangles of an annotation; the text areas beside them, of the same id, hold their phrases."""
     parts = [part for part in result if isinstance(part, dict) and isinstance(part.get("value"), dict)]
     phrases = {
-        part.get("id"): part["value"]["text"]
+        repr(part.get("id")): part["value"]["text"]  # which may be anything in a damaged file
         for part in parts
         if part.get("type") == "textarea" and part["value"].get("text")
     }
@@ -63,18 +68,14 @@ def _add(photo: RawPhoto, result: list[Any], sentence: Any, place: str) -> None:
         value = part["value"]
         photo.size = annotated_size(part.get("original_width"), part.get("original_height")) or photo.size
         sides = [value.get(side) for side in ("x", "y", "width", "height")]
-        corners: list[Any] = sides
-        if all(isinstance(side, int | float) for side in sides):
-            x, y, width, height = (side / 100 for side in sides)
-            corners = [x, y, x + width, y + height]
         labels = value.get("rectanglelabels")
-        told = phrases.get(part.get("id"))
+        told = phrases.get(repr(part.get("id")))
         phrase = told[0] if isinstance(told, list) and told and isinstance(told[0], str) else None
         at = sentence.find(phrase) if phrase and isinstance(sentence, str) else -1
         photo.things.append(
             RawThing(
                 labels[0] if isinstance(labels, list) and labels else None,
-                corners,
+                corners_of(sides, per=100),
                 f"{place}: result {part.get('id')}",
                 phrase,
                 sentence if at >= 0 and phrase != sentence else None,

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree as Xml
 
-from deixis.errors import BadFileError
-from deixis.reading.files import read_bytes
+HUGE = 1e9
+"""What no side of a box reaches, in pixels or in per cent; infinities, and numbers that no float holds, are above."""
+LARGEST_SIDE = 10**6
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,20 +44,24 @@ class RawPhoto:
     things: list[RawThing] = field(default_factory=list)
 
 
-def read_xml(path: Path) -> Xml.Element:
-    """Parse an XML file; declarations of entities, with which small files grow without bound, are refused."""
-    data = read_bytes(path)
-    if b"<!DOCTYPE" in data or b"<!ENTITY" in data:
-        raise BadFileError(f"{path} declares a document type or entities, which label files do not need: refused")
-    try:
-        return Xml.fromstring(data)
-    except (Xml.ParseError, ValueError) as error:
-        raise BadFileError(f"{path} is not XML: {error}") from error
-
-
 def number_or_text(text: str | None) -> Any:
     """Return what a number is written as, or the text itself, which is then no usable side of a box."""
     try:
         return float(text or "")
     except ValueError:
         return text
+
+
+def corners_of(sides: Sequence[Any], per: float = 1.0) -> list[Any]:
+    """Return x1 y1 x2 y2 of x, y, width and height in units of ``per``; what is no box stays as the file has it."""
+    if len(sides) != 4 or not all(isinstance(side, int | float) and abs(side) < HUGE for side in sides):
+        return list(sides)
+    x, y, width, height = (side / per for side in sides)
+    return [x, y, x + width, y + height]
+
+
+def size_of(width: Any, height: Any) -> tuple[int, int] | None:
+    """Return a size in whole pixels, if numbers that may be any are one."""
+    if all(isinstance(side, int | float) and 1 <= side < LARGEST_SIDE for side in (width, height)):
+        return int(width), int(height)
+    return None

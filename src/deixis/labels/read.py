@@ -20,8 +20,9 @@ from deixis.errors import BadFileError, DeixisError
 from deixis.export.review import doubt
 from deixis.export.things import read_answers, text_of, things_of
 from deixis.labels import coco, cvat, labelstudio, voc, yolo
-from deixis.labels.raw import RawPhoto, RawThing, read_xml
+from deixis.labels.raw import RawPhoto, RawThing
 from deixis.reading.plain import read_json
+from deixis.reading.xml import read_xml
 from deixis.types import Box
 
 RESIZED = "photo of another size: boxes were scaled"

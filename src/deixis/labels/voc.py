@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path, PurePosixPath
 from xml.etree import ElementTree as Xml
 
-from deixis.labels.raw import RawPhoto, RawThing, number_or_text, read_xml
+from deixis.labels.raw import RawPhoto, RawThing, number_or_text, size_of
+from deixis.reading.xml import read_xml
 
 
 def photos(path: Path) -> list[RawPhoto]:
@@ -20,8 +21,7 @@ def _photo(file: Path, root: Path, note: Xml.Element) -> RawPhoto:
     ending = PurePosixPath(note.findtext("filename") or file.name).suffix
     photo = RawPhoto((below / file.name).with_suffix(ending).as_posix(), str(file))
     width, height = (number_or_text(note.findtext(f"size/{side}")) for side in ("width", "height"))
-    if isinstance(width, float) and isinstance(height, float) and width >= 1 and height >= 1:
-        photo.size = int(width), int(height)
+    photo.size = size_of(width, height)
     for at, item in enumerate(note.iter("object")):
         x1, y1, x2, y2 = (number_or_text(item.findtext(f"bndbox/{side}")) for side in ("xmin", "ymin", "xmax", "ymax"))
         first = [side - 1 if isinstance(side, float) else side for side in (x1, y1)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +42,7 @@ def _photo(file: Path, root: Path, classes: dict[int, str]) -> RawPhoto:
         if len(corners) == 4 and all(isinstance(value, float) for value in values):
             x, y, width, height = corners
             corners = [x - width / 2, y - height / 2, x + width / 2, y + height / 2]
-        label = classes.get(int(values[0])) if isinstance(values[0], float) and values[0] == values[0] else None
+        label = classes.get(int(values[0])) if isinstance(values[0], float) and math.isfinite(values[0]) else None
         photo.things.append(RawThing(label, corners, place))
     return photo
 

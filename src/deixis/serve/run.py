@@ -15,6 +15,7 @@ from deixis.serve.app import STATIC, make_app
 from deixis.serve.connections import protocol_for
 from deixis.serve.guard import LOOPBACK_NAMES, Access, is_loopback
 from deixis.serve.limits import Limits
+from deixis.serve.memory import staying_small
 from deixis.serve.service import Service
 
 if TYPE_CHECKING:
@@ -100,7 +101,10 @@ def serve(
         h11_max_incomplete_event_size=64 * 1024,
     )
     ready()
-    with contextlib.suppress(KeyboardInterrupt):  # which uvicorn raises once more after it has ended in good order
+    with (
+        staying_small(),
+        contextlib.suppress(KeyboardInterrupt),
+    ):  # which uvicorn raises once more after it has ended in good order
         uvicorn.Server(config).run(sockets=[listening])
 
 

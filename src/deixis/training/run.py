@@ -94,7 +94,7 @@ class Run:
         """Append one line; numbers JSON cannot hold become null."""
         try:
             if file not in self._files:
-                self._files[file] = (self.path / file).open("a", encoding="utf-8")
+                self._files[file] = (self.path / file).open("a", encoding="utf-8", errors="backslashreplace")
             self._files[file].write(json.dumps(_finite(entry), ensure_ascii=False) + "\n")
             self._files[file].flush()
         except OSError as error:

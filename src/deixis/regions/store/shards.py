@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from safetensors.numpy import save
 from torch import Tensor
 
+from deixis.atomic import utf8
 from deixis.errors import BadFileError, DeixisError
 from deixis.reading.plain import expect_count, expect_list, expect_object, parse_json
 from deixis.types import Regions
@@ -127,7 +128,8 @@ def join(parts: Sequence[Mapping[str, Array]]) -> dict[str, Array]:
 def pack(arrays: Mapping[str, Array], facts: Mapping[str, Any]) -> bytes:
     """Return the bytes of a safetensors file; the same arrays and facts always give the same bytes."""
     # One metadata key only: safetensors writes several in no fixed order.
-    return save(dict(arrays), metadata={"deixis": json.dumps(facts, sort_keys=True, ensure_ascii=False)})
+    text = utf8(json.dumps(facts, sort_keys=True, ensure_ascii=False)).decode()
+    return save(dict(arrays), metadata={"deixis": text})
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from deixis.atomic import write_bytes
+from deixis.atomic import utf8, write_bytes
 from deixis.errors import BadFileError, DeixisError
 from deixis.locks import Lock
 from deixis.reading.plain import read_json_object
@@ -133,7 +133,7 @@ class StoreWriter:
         if first is None:
             reason = f": {failed[0]['id']}: {failed[0]['reason']}" if failed else ""
             raise DeixisError(f"no image could be read{reason}")
-        index = json.dumps({"ids": ids}, ensure_ascii=False).encode()
+        index = utf8(json.dumps({"ids": ids}, ensure_ascii=False))
         header = StoreHeader(
             fingerprint=self.fingerprint,
             settings=self.settings,
@@ -145,7 +145,7 @@ class StoreWriter:
             index_sha256=hashlib.sha256(index).hexdigest(),
         )
         write_bytes(self.path / INDEX, index)
-        write_bytes(self.path / HEADER, header.to_json().encode())
+        write_bytes(self.path / HEADER, utf8(header.to_json()))
         self._clean()
         self.close()
         self.finished = True
