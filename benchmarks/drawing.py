@@ -12,7 +12,7 @@ import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from deixis.models.files import write_text
+from deixis.atomic import write_text
 
 # Okabe and Ito's colours, told apart by colour-blind people; those that stand out on white and, blue aside, on black
 BLUE, VERMILION, GREEN, PURPLE, GREY = "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#8c959f"

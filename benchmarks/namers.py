@@ -27,11 +27,11 @@ from benchmarks.regions_words import probe
 from deixis.data.open import open_dataset
 from deixis.images import load_image
 from deixis.regions.lite import LiteExtractor
-from deixis.regions.network.caption_words import load_tagger, nouns_and_adjectives
 from deixis.regions.network.resize import fit
 from deixis.regions.network.roi import roi_align
 from deixis.regions.network.trunks.dinov2 import PATCH
 from deixis.regions.network.trunks.published import dinov2, tinyvit
+from deixis.text.caption_words import load_tagger, nouns_and_adjectives
 from deixis.types import Example, ImageFile
 
 PATCHES = (190, 260, 420)

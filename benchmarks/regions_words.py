@@ -28,12 +28,12 @@ from deixis import geometry
 from deixis.data.open import open_dataset
 from deixis.images import load_image
 from deixis.regions.lite import LiteExtractor
-from deixis.regions.network.caption_words import load_tagger, nouns_and_adjectives
 from deixis.regions.network.detector import Described
 from deixis.regions.network.resize import fit
 from deixis.regions.network.roi import roi_align
 from deixis.regions.network.trunks.efficientnet import imagenet_head, imagenet_trunk
 from deixis.regions.training.words import WHOLE_REGION, WHOLE_THING, contrast, log_priors, pool_over_regions, thing_gate
+from deixis.text.caption_words import load_tagger, nouns_and_adjectives
 from deixis.types import Example, ImageFile, Regions
 
 REGIONS = 36

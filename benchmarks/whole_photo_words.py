@@ -25,7 +25,7 @@ from deixis.data.dataset import Dataset
 from deixis.data.open import open_dataset
 from deixis.images import load_image
 from deixis.regions.lite import LiteExtractor
-from deixis.regions.network.caption_words import load_tagger, nouns_and_adjectives
+from deixis.text.caption_words import load_tagger, nouns_and_adjectives
 from deixis.types import ImageFile
 
 REGIONS = 36

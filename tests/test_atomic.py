@@ -110,3 +110,19 @@ def test_a_folder_appears_when_it_is_complete_or_not_at_all(tmp_path: Path) -> N
     assert [path.name for path in folder.iterdir()] == ["all"]
     with pytest.raises(DeixisError, match="set exists already: give the clips a folder"):
         require_new_folder(folder, "the clips")
+
+
+def test_a_folder_can_be_read_by_whom_the_user_lets_read_new_files(tmp_path: Path) -> None:
+    with whole_folder(tmp_path / "model") as place:
+        (place / "weights").write_bytes(b"1")
+        (place / "weights").chmod(0o600)  # as safetensors writes them
+    (tmp_path / "plain").write_bytes(b"1")
+    assert (tmp_path / "model" / "weights").stat().st_mode == (tmp_path / "plain").stat().st_mode
+
+
+def test_what_cannot_be_written_is_told_with_its_name(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(DeixisError, match=r"cannot write .*notes\.txt: "):
+        write_text(tmp_path / "file" / "notes.txt", "new")
+    with pytest.raises(DeixisError, match=r"cannot write .*model: "), whole_folder(tmp_path / "file" / "model"):
+        pass

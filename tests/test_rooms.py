@@ -9,9 +9,8 @@ import pytest
 
 PACKAGE = Path(__file__).parents[1] / "src" / "deixis"
 ORDER = [
-    "errors", "strict", "registry", "defaults", "home", "atomic", "locks", "engines", "reading", "geometry", "types",
-    "images", "video",
-    "interfaces", "processes",
+    "errors", "strict", "component", "registry", "defaults", "home", "atomic", "locks", "engines", "reading",
+    "geometry", "types", "images", "video", "interfaces", "processes",
     "text", "regions", "data", "metrics", "captioning", "grounding", "objectives", "models", "training", "answering",
     "evaluation", "export", "labels", "portable", "serve", "cli",
 ]  # fmt: skip

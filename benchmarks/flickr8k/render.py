@@ -9,9 +9,9 @@ from pathlib import Path
 from benchmarks.flickr8k import results
 from benchmarks.flickr8k.results import Result
 from benchmarks.flickr8k.tables import PRIOR, Row, Table
+from deixis.atomic import write_text
 from deixis.errors import DeixisError
 from deixis.metrics.bootstrap import Difference, paired_difference
-from deixis.models.files import write_text
 
 ROOT = Path(__file__).resolve().parents[2]
 SHORT = {

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from benchmarks.flickr8k.rows import Row
+from deixis.atomic import write_text
 from deixis.errors import BadFileError
 from deixis.metrics.bootstrap import MeanSample, Sample, sample_from_json, value_of
-from deixis.models.files import write_text
 
 FOLDER = Path(__file__).parent / "results"
 

@@ -11,9 +11,9 @@ from typing import Any
 from rich.console import Console
 
 from benchmarks.flickr8k.tables import ROWS, Row
+from deixis.atomic import write_text
 from deixis.data.collate import RegionSource, sizes_of
 from deixis.home import cache_home
-from deixis.models.files import write_text
 from deixis.regions.store.reader import EVERYDAY
 from deixis.training.dataset import TrainingData, load_data, read_source
 from deixis.training.recipe import DataRecipe, Recipe, Source

@@ -16,8 +16,7 @@ from deixis.captioning.model.captioner import Captioner
 from deixis.captioning.model.config import CaptionerConfig
 from deixis.data.sizes import InputSizes
 from deixis.grounding.scan import Scan, ScanConfig
-from deixis.models.checkpoint import CONFIG, ModelConfig, save_model
-from deixis.models.files import digest
+from deixis.models.checkpoint import CONFIG, ModelConfig, digest, save_model
 from deixis.regions.store.writer import write_store
 from deixis.text.vocabulary import Entry, Vocabulary
 from deixis.training.recipe import Recipe

@@ -112,23 +112,37 @@ def cannot_write(
 
 @contextmanager
 def whole_folder(path: str | Path) -> Iterator[Path]:
-    """Give a temporary folder to fill; it becomes ``path``, which is missing or empty, when the block ends well."""
+    """Give a temporary folder to fill; it becomes ``path``, which is missing or empty, when the block ends well.
+
+    Its files may be read by whom the user lets read new files (safetensors writes them for their owner alone).
+    """
     path = Path(path)
     sweep(path.parent)
     partial = temporary_name(path)
     try:
         partial.mkdir(parents=True)
+    except OSError as error:
+        raise cannot_write(path, error) from error
+    try:
         yield partial
         for file in partial.rglob("*"):
             if file.is_file():
+                file.chmod(0o666 & ~_umask())
                 sync(file)
         partial.replace(path)
+        sync(path.parent)
     except Exception as error:
         if disk_is_full(error):
             raise cannot_write(path, error) from error
         raise
     finally:
         shutil.rmtree(partial, ignore_errors=True)
+
+
+def _umask() -> int:
+    now = os.umask(0)
+    os.umask(now)
+    return now
 
 
 def require_new_folder(folder: Path, what: str) -> None:
@@ -154,9 +168,12 @@ def utf8(text: str) -> bytes:
 
 
 def write_bytes(path: str | Path, data: bytes) -> None:
-    """Write a whole file of bytes."""
-    with whole_file(path) as partial:
-        partial.write_bytes(data)
+    """Write a whole file of bytes; what cannot be written is told with the file's name."""
+    try:
+        with whole_file(path) as partial:
+            partial.write_bytes(data)
+    except OSError as error:
+        raise cannot_write(Path(path), error) from error
 
 
 def write_json(path: str | Path, data: Any, indent: int | None = 1) -> None:

@@ -10,11 +10,11 @@ import torch
 from safetensors.torch import load_file, save_file
 
 import deixis
+from deixis.atomic import write_json
 from deixis.cli.main import main
 from deixis.data.sentences import plain_sentence
 from deixis.errors import BadFileError, DeixisError
-from deixis.models.checkpoint import CONFIG, VOCABULARY, WEIGHTS
-from deixis.models.files import digest, write_json
+from deixis.models.checkpoint import CONFIG, VOCABULARY, WEIGHTS, digest
 from deixis.reading.plain import read_json_object
 from deixis.text.vocabulary import SPECIAL_WORDS, Vocabulary
 from deixis.training.average import average, find_alike

@@ -238,7 +238,7 @@ def test_a_full_disk_keeps_the_last_checkpoint(recipe_file: Path, tmp_path: Path
     assert process.returncode == 2
     assert process.stderr.strip().splitlines()[-1].startswith("deixis: cannot write")
     assert "Traceback" not in process.stderr
-    assert not any(path.name.endswith(".tmp") for path in (longer / "checkpoints").iterdir())
+    assert not any(path.name.endswith(".partial") for path in (longer / "checkpoints").iterdir())
     finish(start(1, recipe_file, longer))  # with room again it goes on
     assert_same(longer, run)
 

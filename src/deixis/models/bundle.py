@@ -13,11 +13,11 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
+from deixis.atomic import whole_folder, write_json
 from deixis.captioning.answer import Pointing
 from deixis.errors import BadFileError, DeixisError
 from deixis.grounding.presence import Presence
-from deixis.models.checkpoint import CONFIG, WEIGHTS, load_config
-from deixis.models.files import digest, write_folder, write_json
+from deixis.models.checkpoint import CONFIG, WEIGHTS, digest, load_config
 from deixis.models.names import ROLES, find_model, find_place, roles
 from deixis.reading.plain import read_json_object
 from deixis.reading.tensors import load_tensors
@@ -87,14 +87,12 @@ def write_bundle(folder: Path, bundle: Bundle, *, half: bool = True) -> None:
     if folder.exists():
         raise DeixisError(f"{folder} exists already: choose another folder for the bundle")
 
-    def fill(place: Path) -> None:
+    with whole_folder(folder) as place:
         for role in ROLES:
             source: Path | None = getattr(bundle, role)
             if source is not None:
                 copy_model(source, place / role, half=half)
         write_json(place / CARD, {"format": FORMAT, **asdict(bundle.card)})
-
-    write_folder(folder, fill)
 
 
 def copy_model(source: Path, target: Path, *, half: bool) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import platform
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
@@ -12,9 +13,9 @@ from typing import TYPE_CHECKING, Any, get_type_hints
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
+from deixis.atomic import write_json
+from deixis.component import Component
 from deixis.errors import BadFileError, BadRecipeError, DeixisError
-from deixis.models.component import Component
-from deixis.models.files import digest, write_json
 from deixis.reading.plain import expect_count, expect_keys, expect_object, expect_text, expect_texts, read_json_object
 from deixis.reading.tensors import load_tensors
 from deixis.registry import require_trusted
@@ -96,8 +97,14 @@ def installed_versions() -> dict[str, str]:
     return found
 
 
+def digest(path: Path) -> dict[str, Any]:
+    """Return size and SHA-256 of a file, as a configuration notes them."""
+    with path.open("rb") as file:
+        return {"bytes": path.stat().st_size, "sha256": hashlib.file_digest(file, "sha256").hexdigest()}
+
+
 def save_model(folder: Path, model: nn.Module, vocabulary: Vocabulary, config: ModelConfig) -> None:
-    """Write the three files into an existing folder (see :func:`deixis.models.files.write_folder`)."""
+    """Write the three files into an existing folder (see :func:`deixis.atomic.whole_folder`)."""
     weights = under("model", named("model", model.state_dict()))
     save_file({name: tensor.detach().cpu().contiguous() for name, tensor in weights.items()}, folder / WEIGHTS)
     vocabulary.save(folder / VOCABULARY)

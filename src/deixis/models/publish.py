@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from deixis.atomic import write_text
 from deixis.errors import DeixisError
 from deixis.models.bundle import Bundle, find_bundle, join, write_bundle
 from deixis.models.checkpoint import load_config
-from deixis.models.files import write_text
 from deixis.models.names import ROLES
 
 if TYPE_CHECKING:

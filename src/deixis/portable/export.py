@@ -13,12 +13,12 @@ import torch
 from torch import Tensor, nn
 
 from deixis.answering.load import Deixis
+from deixis.atomic import whole_folder, write_json
 from deixis.captioning.model.captioner import Captioner
 from deixis.captioning.search.fluent import fluent_search
 from deixis.defaults import BEAM
 from deixis.errors import DeixisError, MissingExtraError
 from deixis.grounding.base import WordGrounder
-from deixis.models.files import write_folder, write_json
 from deixis.portable import parts
 from deixis.portable.manifest import FILE, NEXT, PARTS, READ, SAID, Curves, Manifest, file_facts
 from deixis.portable.operators import OPSET, known_operators
@@ -76,9 +76,7 @@ def export_model(
     loaded = _Exportable(model, beam)
     made_with = {"torch": torch.__version__, "onnx": onnx.__version__, "opset": str(OPSET)}
     made_with["weights"] = weights
-    written: list[Manifest] = []
-
-    def fill(place: Path) -> None:
+    with whole_folder(folder) as place:
         files = {}
         for name, traced in loaded.networks():
             told(f"{name}.onnx")
@@ -93,10 +91,7 @@ def export_model(
         write_json(place / FILE, manifest.to_json())
         if runtime is not None:
             write_page(place, runtime)
-        written.append(manifest)
-
-    write_folder(folder, fill)
-    return written[0]
+    return manifest
 
 
 class _Exportable:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
 
-from deixis.models.files import write_json
+from deixis.atomic import write_json
 from deixis.portable.rules import FILE, rules
 
 RUNTIME = "ort"

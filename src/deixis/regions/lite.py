@@ -22,11 +22,11 @@ from deixis.errors import BadFileError
 from deixis.reading.files import read_bytes
 from deixis.reading.plain import expect_object, parse_json
 from deixis.reading.tensors import check_sizes
-from deixis.regions.network.coco_names import COCO_NAMES
 from deixis.regions.network.detector import Dense, LiteNetwork, LiteShape
 from deixis.regions.network.packing import packed, unpacked
 from deixis.regions.network.resize import fit
 from deixis.regions.network.select import Kept, Ranking, select
+from deixis.text.coco_names import COCO_NAMES
 from deixis.types import Regions
 
 if TYPE_CHECKING:

@@ -14,10 +14,10 @@ import torch
 
 from deixis.errors import DeixisError
 from deixis.regions.lite import LiteExtractor
-from deixis.regions.network.coco_names import COCO_NAMES
 from deixis.regions.network.trunks.dinov2 import WIDTH
 from deixis.regions.store.reader import RegionStore
 from deixis.regions.store.writer import write_store
+from deixis.text.coco_names import COCO_NAMES
 from deixis.types import Regions
 
 

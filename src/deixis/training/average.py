@@ -11,9 +11,9 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
+from deixis.atomic import whole_folder, write_json
 from deixis.errors import BadFileError, DeixisError
-from deixis.models.checkpoint import CONFIG, VOCABULARY, WEIGHTS, load_config
-from deixis.models.files import digest, write_folder, write_json
+from deixis.models.checkpoint import CONFIG, VOCABULARY, WEIGHTS, digest, load_config
 from deixis.models.names import Part, find_model
 from deixis.reading.plain import read_json_object
 from deixis.reading.tensors import load_tensors
@@ -71,7 +71,7 @@ def average(folders: Sequence[Path], target: Path) -> None:
     count = len(folders)
     means = {n: (v / count).to(weights[n].dtype) if v.is_floating_point() else v for n, v in total.items()}
 
-    def fill(place: Path) -> None:
+    with whole_folder(target) as place:
         for file in sorted(last.iterdir()):
             if file.is_file() and not file.name.startswith(("state.", ".")):
                 shutil.copyfile(file, place / file.name)
@@ -79,5 +79,3 @@ def average(folders: Sequence[Path], target: Path) -> None:
         data = read_json_object(place / CONFIG)
         data["files"] = {name: digest(place / name) for name in data["files"]}
         write_json(place / CONFIG, data)
-
-    write_folder(target, fill)

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Self
 
-from deixis.models.component import Component
+from deixis.component import Component
 from deixis.strict import to_dataclass, to_plain, to_type
 
 Precision = Literal["float32", "bf16", "auto"]

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
-from deixis.models.files import write_text
+from deixis.atomic import write_text
 from deixis.training.run import SAMPLES, Run
 
 COLOURS = ("#0b6e99", "#c2410c", "#15803d", "#7c3aed", "#be185d", "#854d0e", "#0f766e", "#4338ca")

@@ -10,15 +10,16 @@ import json
 import math
 import shutil
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
 import yaml
+from safetensors import SafetensorError
 
+from deixis.atomic import DiskFullError, cannot_write, whole_folder, write_json, write_text
 from deixis.errors import BadFileError, DeixisError
 from deixis.models.checkpoint import POINTERS, pointed
-from deixis.models.files import cannot_write, write_folder, write_json, write_text
 from deixis.reading.files import open_file
 from deixis.reading.plain import parse_json, read_json_object
 from deixis.reading.yaml import read_yaml
@@ -41,15 +42,14 @@ class Run:
 
     def make_folder(self) -> None:
         """Make the folder if there is none."""
-        try:
+        with _told(self.path):
             self.path.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise cannot_write(self.path, error) from error
 
     def begin(self, recipe: Recipe) -> None:
         """Start a new run in a folder that holds none."""
         if self.exists:
             raise DeixisError(f"{self.path} already holds a run: go on with --resume, or choose another folder with -o")
+        self.make_folder()
         write_text(self.path / RECIPE, yaml.safe_dump(recipe.plain(), sort_keys=False, allow_unicode=True))
 
     def withdraw(self) -> None:
@@ -78,27 +78,27 @@ class Run:
         folder = self.path / "checkpoints" / name
         if folder.exists():  # left by a process that was killed before it could say so
             shutil.rmtree(folder)
-        write_folder(folder, fill)
+        with _told(folder), whole_folder(folder) as place:
+            fill(place)
         return name
 
     def point(self, **pointers: str | None) -> None:
         """Replace pointers in one move and delete what is not named any more."""
         old = read_json_object(self.path / POINTERS) if (self.path / POINTERS).exists() else {}
         new = {**old, **pointers}
-        write_json(self.path / POINTERS, new)
+        with _told(self.path / POINTERS):
+            write_json(self.path / POINTERS, new)
         for folder in (self.path / "checkpoints").iterdir():
             if folder.name not in new.values():
                 shutil.rmtree(folder, ignore_errors=True)
 
     def log(self, entry: Mapping[str, Any], file: str = METRICS) -> None:
         """Append one line; numbers JSON cannot hold become null."""
-        try:
+        with _told(self.path / file):
             if file not in self._files:
                 self._files[file] = (self.path / file).open("a", encoding="utf-8", errors="backslashreplace")
             self._files[file].write(json.dumps(_finite(entry), ensure_ascii=False) + "\n")
             self._files[file].flush()
-        except OSError as error:
-            raise cannot_write(self.path / file, error) from error
 
     def entries(self, file: str = METRICS) -> Iterator[dict[str, Any]]:
         """Yield what was logged; a line that was cut short or damaged is left out."""
@@ -128,6 +128,15 @@ class Run:
         for file in self._files.values():
             file.close()
         self._files.clear()
+
+
+@contextmanager
+def _told(path: Path) -> Iterator[None]:
+    """Turn a failed write into an error that says how to go on: what was there before is untouched."""
+    try:
+        yield
+    except (OSError, SafetensorError, DiskFullError) as error:
+        raise cannot_write(path, error, "earlier checkpoints are untouched, make room and use --resume") from error
 
 
 def _finite(value: Any) -> Any:

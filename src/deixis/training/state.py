@@ -11,8 +11,9 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor
 
+from deixis.atomic import write_json
 from deixis.errors import BadFileError
-from deixis.models.files import digest, write_json
+from deixis.models.checkpoint import digest
 from deixis.reading.plain import expect_count, expect_list, expect_number, expect_object, read_json_object
 from deixis.reading.tensors import load_tensors
 

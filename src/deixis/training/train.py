@@ -14,9 +14,9 @@ from accelerate.state import AcceleratorState
 from accelerate.utils import broadcast_object_list
 from rich.console import Console
 
+from deixis.atomic import write_json
 from deixis.errors import DeixisError
 from deixis.locks import only_writer
-from deixis.models.files import write_json
 from deixis.training.check import check_recipe
 from deixis.training.dataset import TrainingData, load_data
 from deixis.training.launch import is_launched, naming_the_lost, require_processes

@@ -13,10 +13,10 @@ from typer.testing import CliRunner
 from deixis.cli.regions import app
 from deixis.data.open import open_dataset
 from deixis.regions.lite import LiteExtractor
-from deixis.regions.network.caption_words import choose_words, is_thing_word
 from deixis.regions.training.state import read_tensors
 from deixis.regions.training.train import Report, Schedule
 from deixis.regions.training.words import contrast, log_priors, pool_over_regions
+from deixis.text.caption_words import choose_words, is_thing_word
 
 RECIPE = """
 data:

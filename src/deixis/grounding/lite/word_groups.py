@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-from deixis.regions.network.caption_words import is_thing_word
+from deixis.text.caption_words import is_thing_word
 
 
 class WordGroup(IntEnum):

@@ -22,10 +22,10 @@ from deixis.atomic import whole_file, write_json
 from deixis.errors import BadFileError
 from deixis.images import image_size, load_image
 from deixis.locks import only_writer
-from deixis.regions.network.caption_words import choose_words, load_tagger, nouns_and_adjectives
-from deixis.regions.network.coco_names import COCO_NAMES
 from deixis.regions.training.data import Ragged, photo_key
 from deixis.regions.training.teachers import MobileSamTeacher, YoloxTeacher, suppress
+from deixis.text.caption_words import choose_words, load_tagger, nouns_and_adjectives
+from deixis.text.coco_names import COCO_NAMES
 from deixis.types import Example, ImageFile
 
 THINGS_KEPT = 40

@@ -17,7 +17,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from deixis.regions.network.caption_words import is_thing_word
+from deixis.text.caption_words import is_thing_word
 
 LOWEST = 0.02
 WHOLE_THING, WHOLE_REGION = 0.05, 0.4

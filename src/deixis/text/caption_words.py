@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from deixis.errors import MissingExtraError
-from deixis.regions.network.coco_names import COCO_NAMES
+from deixis.text.coco_names import COCO_NAMES
 
 
 def _words(text: str) -> frozenset[str]:
