@@ -12,9 +12,9 @@ import argparse
 import sys
 from pathlib import Path
 
+from benchmarks.bound_plot import points_of_run
 from benchmarks.flickr8k.plots import draw_bound
 from deixis.errors import DeixisError
-from deixis.training.bound_plot import points_of_run
 
 
 def main() -> int:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 
+from benchmarks.bound_plot import Points, moving_average
 from benchmarks.drawing import BLUE, GREEN, GREY, INK, PALETTE, PURPLE, RULE, VERMILION, bare, picture
 from benchmarks.flickr8k import results
 from benchmarks.flickr8k.facts import THRESHOLDS
@@ -18,7 +19,6 @@ from benchmarks.flickr8k.render import ROOT, VARIANTS
 from benchmarks.flickr8k.results import Result
 from benchmarks.flickr8k.tables import TABLES, Row
 from benchmarks.flickr8k.work import recipe_of
-from deixis.training.bound_plot import Points, moving_average
 
 IMAGES = ROOT / "docs" / "images"
 BASE, SWEEP = "continued", "lambda-"

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from benchmarks.bound_plot import moving_average, points_of_run
 from deixis.data.collate import RegionSource
 from deixis.data.open import open_dataset
 from deixis.data.sizes import InputSizes
@@ -21,7 +22,6 @@ from deixis.metrics.grounding.phrases import ANY_BOX, score_phrases
 from deixis.regions.store.reader import RegionStore
 from deixis.text.vocabulary import Vocabulary
 from deixis.text.word_encoders import WordEncoderConfig
-from deixis.training.bound_plot import moving_average, points_of_run
 from deixis.training.recipe_files import find_recipe, load_recipe
 from deixis.training.run import Run
 from deixis.training.train import train
