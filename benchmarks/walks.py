@@ -4,6 +4,7 @@
     python -m benchmarks.walks evaluate lite DATA --limit 3 --replicates 0
     python -m benchmarks.walks train RECIPE data.dataset=DATA -o RUN
     python -m benchmarks.walks table f12b97d HEAD     # all three, for each of these commits
+    python -m benchmarks.walks pairs FILE             # between which rooms such a way goes, how short its visits are
 
 Runs the command and prints how many functions of ours it entered, in how many files and rooms, and how often the next
 function that was entered for the first time lay in another room than the one before. Comprehensions and bodies of
@@ -22,6 +23,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -169,9 +171,25 @@ def table(commits: Sequence[str]) -> None:
             )
 
 
+def pairs(way: str) -> None:
+    """Print between which rooms a way goes back and forth, and how long it stays."""
+    visits = [block.splitlines() for block in way.strip().split("\n\n")]
+    rooms = [visit[0].partition("/")[0] for visit in visits]
+    changed = list(pairwise(rooms))
+    short = sum(len(visit) <= 3 for visit in visits[1:-1])
+    lent = sum(bool({"text", "data"} & set(pair)) for pair in changed)
+    print(f"{len(changed)} room changes, {lent} of them into or out of text or data")
+    print(f"{len(visits)} visits, {short} of at most 3 functions (the first and the last left out)")
+    for (one, other), count in Counter(tuple(sorted(pair)) for pair in changed).most_common():
+        print(f"{count:4}  {one} - {other}")
+
+
 def main() -> None:
     if sys.argv[1:2] == ["table"]:
         table(sys.argv[2:])
+        return
+    if sys.argv[1:2] == ["pairs"]:
+        pairs(Path(sys.argv[2]).read_text(encoding="utf-8"))
         return
     made = walk(sys.argv[1:])
     if where := os.environ.get("DEIXIS_WALK"):

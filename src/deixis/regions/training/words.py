@@ -1,6 +1,7 @@
 """Teaching region features the language of captions. Nobody says which region a word means:
 
-* *multiple-instance*: the score of a word for a photo is that of its best regions (Zhang et al., NIPS 2005, noisy-or's kin);
+* *multiple-instance*: the score of a word for a photo is that of its best regions (Zhang et al., NIPS
+  2005, noisy-or's kin);
 * *contrastive*: among the photos of a batch, the one whose caption has the word should have it most (InfoNCE; Gupta et
   al., InfoGround, ECCV 2020, equation 3, with the word's row of the head as its query).
 
