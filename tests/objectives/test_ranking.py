@@ -38,8 +38,7 @@ def test_a_batch_of_one_image_has_no_negatives() -> None:
 def test_sum_and_mean_over_the_captions_of_a_batch() -> None:
     model, batch = scan(), batch_of()
     summed, mean = (
-        Matching(MatchingOptions(reduction=how))(Context(model, batch))["matching"]
-        for how in ("sum", "mean")
+        Matching(MatchingOptions(reduction=how))(Context(model, batch))["matching"] for how in ("sum", "mean")
     )
     each = triplet_loss(model.table(batch), batch.image_of)  # (C,)
     assert summed.item() == pytest.approx(sum(each.tolist()), rel=1e-5)

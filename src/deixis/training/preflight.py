@@ -82,7 +82,11 @@ def _check_store(recipe: Recipe, store: RegionStore) -> None:
                 f"model.{key}: {value} needs {needed}, which {store.path} does not hold ({_way(needed)}); or set "
                 f"model.{key} to {without}{' and data.maps to false' if needed == 'feature_map' else ''}"
             )
-    if recipe.model.kind == "captioner" and _part(recipe.model, "encoder").get("map") == "feature_map" and not data.maps:
+    if (
+        recipe.model.kind == "captioner"
+        and _part(recipe.model, "encoder").get("map") == "feature_map"
+        and not data.maps
+    ):
         raise BadRecipeError("model.encoder.map: feature_map needs the maps of the regions: set data.maps to true")
 
 
