@@ -15,7 +15,6 @@ from typer.testing import CliRunner
 from deixis.cli.main import app
 from deixis.home import cache_home
 from tests.recipes.published_grounding import (
-    NOUNS,
     pairs,
     write_bert,
     write_coco,

@@ -13,7 +13,7 @@ from torch import Tensor
 from deixis.data.batch import Batch, PhraseBatch, PhraseBoxes
 from deixis.objectives.base import Context, Objective
 from deixis.training.pointing import measure_pointing
-from tests.grounding.test_scan import A, DOG, RED, RUNS, batch_of
+from tests.grounding.test_scan import DOG, RED, RUNS, A, batch_of
 
 FOUND = [True, True, False, False]
 """Of four annotated words: three of class 0 or head ``dog``, one of no class or head ``red``."""

@@ -21,8 +21,8 @@ class MatchingOptions:
     margin: float = 0.2
     negatives: Negatives = "hardest"
     reduction: Literal["sum", "mean"] = "mean"
-    """Over the captions of a batch. Equation 7 is of one pair; SCAN and the released program sum, and what a gradient is
-    clipped at depends on it."""
+    """Over the captions of a batch. Equation 7 is of one pair; SCAN and the released program sum, and what a gradient
+    is clipped at depends on it."""
 
 
 class Matching(Objective):

@@ -53,7 +53,7 @@ def measure_pointing(
 
 
 def annotated_classes(batch: Batch, classes: int) -> Tensor:
-    """Return the class of each phrase that has a box, (P,): its object class, -1 for none, or without classes its head."""
+    """Return the class of each phrase with a box, (P,): its object class, -1 for none, or without classes its head."""
     phrases, boxes = batch.phrases, batch.phrase_boxes
     if phrases is None or boxes is None:
         return torch.zeros(0, dtype=torch.long, device=batch.words.device)

@@ -8,7 +8,8 @@ recipe's two hundred keys it hangs.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from pathlib import Path
+from typing import Any, Literal
 
 from deixis.data.locations import find
 from deixis.data.no_regions import NAME as NO_STORE
@@ -27,6 +28,9 @@ def check_files(recipe: Recipe) -> None:
     """Refuse a recipe whose files do not fit it; nothing is read but lists of splits and the heads of stores."""
     for place, key, source in _sources(recipe):
         _check_splits(place, key, source)
+    for key, name in (("data.classes", recipe.data.classes), ("data.vocabulary", recipe.data.vocabulary)):
+        if name is not None:
+            _find(name, "data", key)
     store = _store(recipe)
     if store is not None:
         _check_store(recipe, store)
@@ -62,11 +66,14 @@ def _store(recipe: Recipe) -> RegionStore | None:
 
 
 def _opened(name: str, key: str) -> RegionStore:
+    return RegionStore.open(_find(name, "stores", key))
+
+
+def _find(name: str, what: Literal["data", "stores"], key: str) -> Path:
     try:
-        place = find(name, "stores")
+        return find(name, what)
     except BadFileError as error:
-        raise BadFileError(f"{error}; name yours: {key}=YOUR_STORE") from error
-    return RegionStore.open(place)
+        raise BadFileError(f"{error}; name yours: {key}=YOUR_{'STORE' if what == 'stores' else 'FILE'}") from error
 
 
 def _check_store(recipe: Recipe, store: RegionStore) -> None:
