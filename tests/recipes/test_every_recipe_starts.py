@@ -89,13 +89,13 @@ def home(tmp_path_factory: pytest.TempPathFactory, classes: Path) -> Path:
         known = ("--name", "bottom-up", "--class-names", files / "names.txt")
         deixis("regions", "import", files / f"{name}.tsv", "-o", stores / name, "--format", "bottom-up-tsv", *known)
     three, sizes, names, maps = published.gvd_photos(files / "photos", photos, h5py)
-    told = ("--format", "gvd", "--name", "gvd", "--sizes", sizes, "--class-names", names)
+    told: tuple[object, ...] = ("--format", "gvd", "--name", "gvd", "--sizes", sizes, "--class-names", names)
     deixis("regions", "import", *three, "-o", stores / "flickr30k-gvd", *told, "--maps", maps)
     three, sizes, names, frames = published.gvd_clips(files / "clips", clips, h5py)
     told = ("--format", "gvd", "--name", "gvd", "--sizes", sizes, "--class-names", names, "--frames", frames)
     deixis("regions", "import", *three, "-o", stores / "activitynet", *told)
-    known = ("--classes", data / "class-lists" / "flickr30k_classes_480.txt")
-    deixis("regions", "truth", data / "flickr30k-entities", "-o", stores / "flickr30k-truth", *known)
+    listed = data / "class-lists" / "flickr30k_classes_480.txt"
+    deixis("regions", "truth", data / "flickr30k-entities", "-o", stores / "flickr30k-truth", "--classes", listed)
     write_bert(home / "bert")
 
     for run, name in TEACHERS.items():
