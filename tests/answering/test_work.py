@@ -47,7 +47,10 @@ def test_another_model_at_the_same_place_is_refused(small_bundle: Path) -> None:
 
 
 @pytest.mark.recipe
-@pytest.mark.parametrize("place", [["--processes", "2"], ["--engine", "ray", "--processes", "2"]])
+@pytest.mark.parametrize(
+    "place",
+    [["--processes", "2"], pytest.param(["--engine", "ray", "--processes", "2"], marks=pytest.mark.ray)],
+)
 def test_the_files_of_commands_are_the_same_bytes_on_every_engine(
     place: list[str], small_bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -51,6 +51,14 @@ def test_a_dataset_is_found_by_the_name_recipes_use(
     assert made["images"] == 1, "two are there"
 
 
+@pytest.mark.parametrize("asked", [("--split", "train", "--split", "val"), ("--split", "train+val")])
+def test_several_splits_are_all_extracted(asked: tuple[str, ...], dataset: Path, tmp_path: Path) -> None:
+    (dataset / "train.txt").write_text("1\n")
+    (dataset / "val.txt").write_text("2\n")
+    call = ("extract", dataset, "-o", tmp_path / "store", "--extractor", "selective-search", "--processes", 0)
+    assert json.loads(run(*call, *asked, "--json"))["images"] == 2
+
+
 def test_extract_info_and_recall(dataset: Path, tmp_path: Path) -> None:
     store = tmp_path / "store"
     call = ("extract", dataset, "-o", store, "--extractor", "selective-search", "--split", "val", "--processes", 0)

@@ -65,6 +65,40 @@ def test_karpathys_json_alone_holds_the_captions(tmp_path: Path) -> None:
     assert dataset["6"].captions[0].text == "Photo 6."
 
 
+def test_karpathys_captions_are_read_where_cocos_files_are_of_another_split(tmp_path: Path) -> None:
+    """Papers 2 and 5 use one folder: Karpathy's JSON, and captions_train2014 alone of COCO's own files."""
+    entries = [("train", "train2014", 5), ("restval", "val2014", 6), ("test", "val2014", 7)]
+    images = [
+        {
+            "filename": f"COCO_{year}_{id:012d}.jpg",
+            "cocoid": id,
+            "split": split,
+            "sentences": [{"raw": f"Photo {id} by Karpathy."}],
+        }
+        for split, year, id in entries
+    ]
+    (tmp_path / "dataset_coco.json").write_text(json.dumps({"images": images}))
+    (tmp_path / "annotations").mkdir()
+
+    def write(name: str, known: list[tuple[int, str]], annotations: list[dict[str, object]]) -> None:
+        listed = [{"id": id, "file_name": name, "width": 9, "height": 9} for id, name in known]
+        data = {"images": listed, "annotations": annotations}
+        (tmp_path / "annotations" / name).write_text(json.dumps(data))
+
+    write("captions_train2014.json", [(5, "COCO_train2014_000000000005.jpg")], [{"image_id": 5, "caption": "Own."}])
+    write("instances_val2014.json", [(7, "COCO_val2014_000000000007.jpg")], [])
+    dataset = open_dataset(tmp_path)
+    assert dataset.splits == ("train2014", "val2014", "karpathy-train", "karpathy-test")
+    said = {
+        example.id: [caption.text for caption in example.captions] for example in dataset.examples("karpathy-train")
+    }
+    assert said == {"5": ["Own."], "6": ["Photo 6 by Karpathy."]}
+    for _ in range(2):  # boxes without captions: said once however often it is read
+        assert [caption.text for caption in dataset["7"].captions] == ["Photo 7 by Karpathy."]
+    with pytest.raises(BadExampleError, match="no image '8'"):
+        dataset["8"]
+
+
 def test_broken_entries_are_noted_and_the_rest_is_read(coco: Path) -> None:
     file = coco / "annotations" / "captions_val2014.json"
     data = json.loads(file.read_text())

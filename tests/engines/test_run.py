@@ -59,7 +59,7 @@ class Meeting(Squares):
 
 PATIENCE = 120
 """Seconds after which a worker that nobody joins does its task alone."""
-PLACES = [("local", 0), ("local", 2), pytest.param("ray", 2, marks=pytest.mark.recipe)]
+PLACES = [("local", 0), ("local", 2), pytest.param("ray", 2, marks=[pytest.mark.recipe, pytest.mark.ray])]
 
 
 @pytest.mark.parametrize(("engine", "processes"), PLACES)
@@ -127,6 +127,7 @@ class DiesOnce:
 
 
 @pytest.mark.recipe
+@pytest.mark.ray
 def test_a_ray_worker_that_is_killed_costs_its_own_task_only(tmp_path: Path) -> None:
     results = list(run_tasks(range(16), partial(DiesOnce, str(tmp_path)), engine="ray", processes=2))
     assert results == [number * 10 for number in range(16)]

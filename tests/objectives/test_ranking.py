@@ -5,7 +5,10 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from deixis.objectives.base import Context
+from deixis.objectives.matching import Matching, MatchingOptions
 from deixis.objectives.ranking import triplet_loss
+from tests.grounding.test_scan import batch_of, scan
 
 
 @given(st.integers(0, 10_000), st.sampled_from(["hardest", "sum"]))
@@ -30,3 +33,13 @@ def test_captions_of_one_image_are_not_negatives_of_each_other() -> None:
 
 def test_a_batch_of_one_image_has_no_negatives() -> None:
     assert triplet_loss(torch.tensor([[0.1, 0.7]]), torch.tensor([0, 0])).tolist() == [0.0, 0.0]
+
+
+def test_sum_and_mean_over_the_captions_of_a_batch() -> None:
+    model, batch = scan(), batch_of()
+    summed, mean = (
+        Matching(MatchingOptions(reduction=how))(Context(model, batch))["matching"] for how in ("sum", "mean")
+    )
+    each = triplet_loss(model.table(batch), batch.image_of)  # (C,)
+    assert summed.item() == pytest.approx(sum(each.tolist()), rel=1e-5)
+    assert mean.item() == pytest.approx(sum(each.tolist()) / 3, rel=1e-5)

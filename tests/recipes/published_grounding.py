@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
+import pytest
+import torch
 
 NOUNS = [
     *("dog", "cat", "man", "woman", "boy", "girl", "child", "horse", "bird", "car", "bus", "truck", "boat", "bench"),
@@ -128,3 +130,37 @@ def write_refcoco(folder: Path, splits: Mapping[str, Sequence[str]], nouns: Mapp
                 refs.append({"image_id": int(image), "ann_id": thing["id"], "split": split, "sentences": sentences})
     (folder / "instances.json").write_text(json.dumps({"images": images, "annotations": things}))
     (folder / "refs.json").write_text(json.dumps(refs))
+
+
+def write_bert(folder: Path) -> Path:
+    """A tiny BERT that has the nouns as whole words."""
+    transformers, tokenizers = pytest.importorskip("transformers"), pytest.importorskip("tokenizers")
+    tokens = [
+        "[PAD]",
+        "[UNK]",
+        "[CLS]",
+        "[SEP]",
+        "[MASK]",
+        "a",
+        "is",
+        "behind",
+        "under",
+        "next",
+        "to",
+        "red",
+        "small",
+        *NOUNS,
+    ]
+    cut = tokenizers.Tokenizer(
+        tokenizers.models.WordPiece({token: at for at, token in enumerate(tokens)}, unk_token="[UNK]")
+    )
+    cut.pre_tokenizer = tokenizers.pre_tokenizers.BertPreTokenizer()
+    cut.post_processor = tokenizers.processors.BertProcessing(("[SEP]", 3), ("[CLS]", 2))
+    names = {f"{name.lower()}_token": f"[{name}]" for name in ("PAD", "UNK", "CLS", "SEP", "MASK")}
+    transformers.PreTrainedTokenizerFast(tokenizer_object=cut, **names).save_pretrained(folder)
+    config = transformers.BertConfig(
+        vocab_size=len(tokens), hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=16
+    )
+    torch.manual_seed(0)
+    transformers.BertForMaskedLM(config).save_pretrained(folder)
+    return folder

@@ -205,11 +205,14 @@ def test_what_does_not_fit_is_said_before_a_run_is_begun(home: Path, gvd_store: 
         ("data.maps=false", "set data.maps to true"),
         ("start_from=nobody", "start_from is 'nobody'"),
         ("stages.point.objectives=[{kind: supervision}]", "data.supervision"),
+        ("data.classes=nowhere.txt", "data.classes=YOUR_FILE"),
+        ("data.vocabulary=nowhere.json", "data.vocabulary=YOUR_FILE"),
     ):
         assert told in train("captioning/cyclical", run, *small, override, wrong=True)
         assert not run.exists()
-    late = train("captioning/cyclical", run, *small, "data.classes=nowhere.txt", wrong=True)  # found when data are read
-    assert "nowhere.txt" in late
+    (home / "data" / "nothing.txt").write_text("\n")
+    late = train("captioning/cyclical", run, *small, "data.classes=nothing.txt", wrong=True)  # found when data are read
+    assert "names no object class" in late
     assert not run.exists()
     train("captioning/cyclical", run, *small)
     assert (run / "checkpoints.json").is_file()

@@ -10,14 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 from typer.testing import CliRunner
 
 from deixis.cli.main import app
 from deixis.home import cache_home
 from tests.recipes.published_grounding import (
-    NOUNS,
     pairs,
+    write_bert,
     write_coco,
     write_entities,
     write_names,
@@ -45,36 +44,7 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def bert(tmp_path: Path) -> Path:
     """A tiny BERT that has the nouns as whole words."""
-    transformers, tokenizers = pytest.importorskip("transformers"), pytest.importorskip("tokenizers")
-    tokens = [
-        "[PAD]",
-        "[UNK]",
-        "[CLS]",
-        "[SEP]",
-        "[MASK]",
-        "a",
-        "is",
-        "behind",
-        "under",
-        "next",
-        "to",
-        "red",
-        "small",
-        *NOUNS,
-    ]
-    cut = tokenizers.Tokenizer(
-        tokenizers.models.WordPiece({token: at for at, token in enumerate(tokens)}, unk_token="[UNK]")
-    )
-    cut.pre_tokenizer = tokenizers.pre_tokenizers.BertPreTokenizer()
-    cut.post_processor = tokenizers.processors.BertProcessing(("[SEP]", 3), ("[CLS]", 2))
-    names = {f"{name.lower()}_token": f"[{name}]" for name in ("PAD", "UNK", "CLS", "SEP", "MASK")}
-    transformers.PreTrainedTokenizerFast(tokenizer_object=cut, **names).save_pretrained(tmp_path / "bert")
-    config = transformers.BertConfig(
-        vocab_size=len(tokens), hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=16
-    )
-    torch.manual_seed(0)
-    transformers.BertForMaskedLM(config).save_pretrained(tmp_path / "bert")
-    return tmp_path / "bert"
+    return write_bert(tmp_path / "bert")
 
 
 def deixis(*arguments: object, fails: bool = False) -> str:
@@ -110,7 +80,7 @@ def check(sections: dict[str, dict[str, Any]], phrases: int) -> None:
         assert sections[protocol]["items"] == phrases
         assert scores["bound"] == 1.0
         assert 0 <= scores["R@1"] <= scores["R@5"] <= scores["R@10"] <= 1
-    # the whole photo is no answer of these models, so ten of the eight proposals and the photo are all there is
+    # the recipes leave the whole photo out, so ten of the eight proposals are all there is
     assert sections["any-box"]["scores"]["R@10"] == 1.0
 
 
@@ -158,8 +128,30 @@ def test_features_without_labels_are_refused_by_reir(data: Path) -> None:
     write_entities(data / "flickr30k-entities", SPLITS, NAMED)
     import_features(data, "flickr30k", IMAGES, list(NAMED.values()), labels=False)
     problem = deixis("train", "grounding/reir", "stages.match.epochs=1", fails=True)
-    assert "no detector classes" in problem
-    assert "model.prior.kind" in problem
+    assert "model.prior.kind: minilm needs class_probs" in problem
+    assert "set model.prior.kind to none" in problem
+    problem = deixis("train", "grounding/maf", "stages.contrast.epochs=1", fails=True)
+    assert "set model.labels to false" in problem
+    assert not (cache_home() / "runs").exists()  # said before a run was begun
+
+
+def test_regions_of_two_kinds_and_photos_of_karpathys_test_are_refused(data: Path, bert: Path) -> None:
+    write_entities(data / "flickr30k-entities", SPLITS, NAMED)
+    import_features(data, "flickr30k", IMAGES, list(NAMED.values()), labels=False)
+    photos = [str(at) for at in range(1, 13)]
+    write_coco(data / "coco", photos, pairs(len(photos)))
+    write_tsv(data / "coco.tsv", photos, pairs(len(photos)), labels=False)
+    store = cache_home() / "stores" / "coco"
+    deixis("regions", "import", data / "coco.tsv", "-o", store, "--format", "bottom-up-tsv", "--name", "another")
+    train = ["train", "grounding/infoground-coco:none", f"model.encoder.name={bert}"]
+    assert "data.validation_from.store is 'flickr30k'" in deixis(*train, fails=True)
+    assert "name yours: data.store=YOUR_STORE" in deixis(*train, "data.store=nowhere", fails=True)
+    assert "this recipe is for 1024" in deixis(*train, "data.feature_width=1024", fails=True)
+    (data / "coco" / "annotations" / "captions_train2014.json").rename(
+        data / "coco" / "annotations" / "captions_train2017.json"
+    )
+    assert "data.train is 'train2014'" in deixis(*train, fails=True)  # train2017 has photos of Karpathy's test
+    assert not (cache_home() / "runs").exists()
 
 
 @pytest.mark.parametrize(("recipe", "write"), [("referit", write_referit), ("refcoco", write_refcoco)])

@@ -34,7 +34,9 @@ def extract(
         str, typer.Option(help="lite, selective-search, torchvision:NAME, hf:NAME, or package.module:Class.")
     ] = "lite",
     format: Annotated[str | None, typer.Option("--format", help="The dataset's format, if not recognised.")] = None,
-    split: Annotated[str | None, typer.Option(help="Only this split; all of them if not given.")] = None,
+    split: Annotated[
+        list[str] | None, typer.Option(help="Only this split, or several (`train+val`); all if not given.")
+    ] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Only the first so many photos.")] = None,
     max_regions: Annotated[int, typer.Option(help="Regions per photo or frame, beside the whole image.")] = 100,
     suppress: Annotated[
@@ -65,7 +67,7 @@ def extract(
 
     if engine not in ("local", "ray"):
         raise DeixisError(f"unknown --engine {engine!r}; there are local and ray")
-    ids, source = _images(find(data, "data"), split, format)
+    ids, source = _images(find(data, "data"), "+".join(split or ()) or None, format)
     ids = ids[:limit]
     extractor = with_overlap(extractor, suppress)
     settings = Settings(extractor, max_regions, dense, feature_map, precision)
@@ -221,7 +223,9 @@ def _images(data: Path, split: str | None, format: str | None = None) -> tuple[l
         if split is not None:
             raise DeixisError(f"{data} is a plain folder of photos and has no split {split!r}") from None
         return list(photos), photos.__getitem__
-    return list(dataset.ids(split)), lambda id: dataset[id].source
+    parts: list[str | None] = [None] if split is None else [*split.split("+")]
+    ids = dict.fromkeys(id for part in parts for id in dataset.ids(part))
+    return list(ids), lambda id: dataset[id].source
 
 
 class _ProgressBar:

@@ -2,7 +2,8 @@
 
 A folder with ``annotations/captions_SPLIT.json`` and ``instances_SPLIT.json`` (or the files beside the images), or one
 such file. Photos lie in ``SPLIT/``, ``images/SPLIT/`` or ``images/``; without photos the captions alone are read.
-``dataset_coco.json`` or ``karpathy_*_images.txt`` beside them add the splits ``karpathy-train``, ``-val``, ``-test``.
+``dataset_coco.json`` or ``karpathy_*_images.txt`` beside them add the splits ``karpathy-train``, ``-val``, ``-test``;
+the JSON holds captions too, of images that no other file gives any.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ from deixis.types.example import Example, LabelledBox
 BROKEN_ANNOTATION = "broken annotation"
 NO_SUCH_IMAGE = "annotation of an image that does not exist"
 KARPATHY_JSON = "dataset_coco.json"
+KARPATHY = "karpathy"
+"""Under this name are the images that only Karpathy's JSON knows."""
 
 _FILE = re.compile(r"(?P<kind>captions|instances)_(?P<split>[\w.-]+?)\.json(?:\.gz)?")
 
@@ -88,14 +91,20 @@ class Coco(Dataset):
 
     @property
     def _all(self) -> tuple[str, ...]:
-        return tuple(self._files) or ("karpathy",)
+        return tuple(self._files) or (KARPATHY,)
 
     def _read(self, id: str) -> Example:
-        for split in self._all:
-            image = self._split(split).get(id)
-            if image is not None:
-                return self._example(id, image, split)
-        raise BadExampleError(UNKNOWN_ID, f"{self.path}: there is no image {id!r}")
+        found = [(split, image) for split in self._all if (image := self._split(split).get(id)) is not None]
+        if self._files and self._karpathy_json is not None and not any(image.captions for _, image in found):
+            # COCO's own files are of other splits, or of boxes alone: Karpathy's JSON holds captions too
+            known = self._split(KARPATHY).get(id)
+            if known is not None and found:
+                found[0][1].captions += known.captions
+            elif known is not None:
+                found = [(KARPATHY, known)]
+        if not found:
+            raise BadExampleError(UNKNOWN_ID, f"{self.path}: there is no image {id!r}")
+        return self._example(id, found[0][1], found[0][0])
 
     def _example(self, id: str, image: _Image, split: str) -> Example:
         source, size = self._finder(split).source(image.file_name, image.size, image.place)
@@ -109,7 +118,7 @@ class Coco(Dataset):
             if box is not None:
                 objects.append(LabelledBox(box, label))
         captions = tuple(plain_sentence(text) for text in image.captions)
-        return Example(id, source, size, captions, split if self._files else None, tuple(objects))
+        return Example(id, source, size, captions, split if split != KARPATHY else None, tuple(objects))
 
     def _finder(self, split: str) -> ImageFinder:
         if split not in self._finders:
@@ -123,8 +132,8 @@ class Coco(Dataset):
     def _split(self, split: str) -> dict[str, _Image]:
         if split not in self._loaded:
             images: dict[str, _Image] = {}
-            if not self._files:
-                self._load_karpathy(images)
+            if split == KARPATHY and self._karpathy_json is not None:
+                self._load_karpathy(self._karpathy_json, images)
             for kind in ("captions", "instances"):
                 file = self._files.get(split, {}).get(kind)
                 if file is not None:
@@ -173,9 +182,18 @@ class Coco(Dataset):
                 EMPTY_CAPTION if text in ("", None) or isinstance(text, str) else BROKEN_ANNOTATION, place
             )
 
-    def _load_karpathy(self, images: dict[str, _Image]) -> None:
+    @cached_property
+    def _karpathy_json(self) -> Path | None:
+        """Karpathy's own file, where it lies beside."""
+        places = (
+            self._root / KARPATHY_JSON,
+            self._root / "annotations" / KARPATHY_JSON,
+            self._root / f"{KARPATHY_JSON}.gz",
+        )
+        return next((path for path in places if path.is_file()), None)
+
+    def _load_karpathy(self, file: Path, images: dict[str, _Image]) -> None:
         """Read Karpathy's JSON itself where COCO's own files are absent: it holds the captions too."""
-        file = next(path for name in (KARPATHY_JSON, f"{KARPATHY_JSON}.gz") if (path := self._root / name).is_file())
         data = expect_object(read_json(file), str(file))
         for at, item in enumerate(expect_list(data.get("images"), f"{file}: images")):
             place = f"{file}: images[{at}]"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -19,6 +20,9 @@ class MatchingOptions:
 
     margin: float = 0.2
     negatives: Negatives = "hardest"
+    reduction: Literal["sum", "mean"] = "mean"
+    """Over the captions of a batch. Equation 7 is of one pair; SCAN and the released program sum, and what a gradient
+    is clipped at depends on it."""
 
 
 class Matching(Objective):
@@ -57,7 +61,7 @@ class Matching(Objective):
         table = model.scores(regions, region_mask, words, over, counted)  # (B, C)
         loss = triplet_loss(table, image_of, margin=self.options.margin, negatives=self.options.negatives)
         right = (table.argmax(0) == image_of).float().mean()
-        return {"matching": loss.mean(), "_matched": right}
+        return {"matching": loss.sum() if self.options.reduction == "sum" else loss.mean(), "_matched": right}
 
 
 def widened(rows: Tensor) -> Tensor:

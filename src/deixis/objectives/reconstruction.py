@@ -34,7 +34,8 @@ class Reconstruction(Objective):
     """Cross entropy of each phrase's words and its end, at every level the model has, from one shared decoder.
 
     The decoder reads [what the phrase sees; the previous word] (equation 13). Equation 14 sums over the words of a
-    caption's phrases.
+    caption's phrases. The released program's decoder (the model's ``form: code``) reads what the phrase sees as if it
+    were the first word, and only the last level is trained on.
 
     Rohrbach et al., *Grounding of Textual Phrases in Images by Reconstruction*, ECCV 2016; Liu et al., *Relation-aware
     Instance Refinement for Weakly Supervised Visual Grounding*, CVPR 2021, section 3.3, equations 13 and 14.
@@ -52,8 +53,10 @@ class Reconstruction(Objective):
         self.reduction: Reduction = options.reduction
         config = model.config
         width = options.width or config.width
-        self.embed = nn.Embedding(sizes.words, config.word_width, padding_idx=PAD)
-        self.decode = recurrent(config.form, config.width + config.word_width, width)
+        self.first_word = config.form == "code"
+        word_width = config.width if self.first_word else config.word_width
+        self.embed = nn.Embedding(sizes.words, word_width, padding_idx=PAD)
+        self.decode = recurrent(config.form, config.width + (0 if self.first_word else word_width), width)
         self.say = nn.Linear(width, sizes.words)
 
     def forward(self, context: Context) -> dict[str, Tensor]:
@@ -63,7 +66,7 @@ class Reconstruction(Objective):
         words = phrase_targets(batch)
         caption = batch.phrases.caption.unsqueeze(1).expand_as(words)[words != PAD]
         total, right = None, words.new_zeros((), dtype=torch.float32)
-        for level in reir_pass(context).levels:
+        for level in reir_pass(context).levels[-1 if self.first_word else 0 :]:
             logits = self.logits(level.seen, words)  # (P, L, V)
             losses = F.cross_entropy(logits.flatten(0, 1), words.flatten(), reduction="none").view_as(words)
             loss = reduced(losses[words != PAD], caption, len(batch), self.reduction)
@@ -76,6 +79,9 @@ class Reconstruction(Objective):
         """Return what the decoder expects at each place, (P, D), (P, L) -> (P, L, V)."""
         if not len(words):
             return self.say(seen.new_zeros(0, words.shape[1], self.say.in_features))  # type: ignore[no-any-return]
+        if self.first_word:
+            sequence = torch.cat([seen.unsqueeze(1), self.embed(words[:, :-1])], 1)  # (P, L, D)
+            return self.say(self.decode(sequence)[0])  # type: ignore[no-any-return]
         before = F.pad(words[:, :-1], (1, 0), value=BEGIN)
         repeated = seen.unsqueeze(1).expand(-1, words.shape[1], -1)
         states = self.decode(torch.cat([repeated, self.embed(before)], -1))[0]

@@ -241,7 +241,14 @@ class Trainer:
         with torch.no_grad():
             metrics, samples = self._validation(self.model, self.accelerator)
         if self.data.annotated is not None:
-            metrics = metrics | measure_pointing(work.stage, self.data.annotated, self.accelerator, MEASURED)
+            metrics = metrics | measure_pointing(
+                work.stage,
+                self.data.annotated,
+                self.accelerator,
+                MEASURED,
+                words=len(self.data.vocabulary),
+                classes=len(self.data.classes),
+            )
         self.model.train()
         if recipe.metric not in metrics:
             raise unknown_key(recipe.metric, metrics, "validation.metric", "metric")

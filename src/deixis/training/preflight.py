@@ -8,12 +8,15 @@ recipe's two hundred keys it hangs.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from pathlib import Path
+from typing import Any, Literal
 
+from deixis.component import Component
 from deixis.data.locations import find
 from deixis.data.no_regions import NAME as NO_STORE
 from deixis.data.region_cache import AUTO
-from deixis.errors import BadRecipeError, DeixisError
+from deixis.errors import BadFileError, BadRecipeError, DeixisError
+from deixis.grounding.label_prior import LabelPriorConfig
 from deixis.models.checkpoint import load_config
 from deixis.models.names import find_model
 from deixis.regions.store.reader import RegionStore
@@ -25,9 +28,13 @@ def check_files(recipe: Recipe) -> None:
     """Refuse a recipe whose files do not fit it; nothing is read but lists of splits and the heads of stores."""
     for place, key, source in _sources(recipe):
         _check_splits(place, key, source)
+    for key, name in (("data.classes", recipe.data.classes), ("data.vocabulary", recipe.data.vocabulary)):
+        if name is not None:
+            _find(name, "data", key)
     store = _store(recipe)
     if store is not None:
         _check_store(recipe, store)
+        _check_other_stores(recipe, store)
         _check_teachers(recipe, store)
 
 
@@ -55,7 +62,18 @@ def _check_splits(place: str, key: str, source: Source) -> None:
 def _store(recipe: Recipe) -> RegionStore | None:
     """Return the store of the training images, where the recipe names one."""
     name = recipe.data.store
-    return None if name in (AUTO, NO_STORE) else RegionStore.open(find(name, "stores"))
+    return None if name in (AUTO, NO_STORE) else _opened(name, "data.store")
+
+
+def _opened(name: str, key: str) -> RegionStore:
+    return RegionStore.open(_find(name, "stores", key))
+
+
+def _find(name: str, what: Literal["data", "stores"], key: str) -> Path:
+    try:
+        return find(name, what)
+    except BadFileError as error:
+        raise BadFileError(f"{error}; name yours: {key}=YOUR_{'STORE' if what == 'stores' else 'FILE'}") from error
 
 
 def _check_store(recipe: Recipe, store: RegionStore) -> None:
@@ -65,30 +83,59 @@ def _check_store(recipe: Recipe, store: RegionStore) -> None:
             f"the regions of {store.path} are described by {width} numbers, this recipe is for {data.feature_width}: "
             "name other regions in data.store, or set data.feature_width to null to train on these"
         )
-    if recipe.model.kind != "captioner":
-        return
-    encoder = recipe.model.options.get("encoder")
-    encoder = encoder if isinstance(encoder, Mapping) else {}
-    for key, value, needed in _needs(encoder):
+    for key, value, needed, without in _needs(recipe.model):
         if needed not in store.fields:
             raise BadRecipeError(
-                f"model.encoder.{key}: {value} needs {needed}, which {store.path} does not hold ({_way(needed)}); or "
-                f"set model.encoder.{key} to none{' and data.maps to false' if needed == 'feature_map' else ''}"
+                f"model.{key}: {value} needs {needed}, which {store.path} does not hold ({_way(needed)}); or set "
+                f"model.{key} to {without}{' and data.maps to false' if needed == 'feature_map' else ''}"
             )
-    if encoder.get("map") == "feature_map" and not data.maps:
+    if (
+        recipe.model.kind == "captioner"
+        and _part(recipe.model, "encoder").get("map") == "feature_map"
+        and not data.maps
+    ):
         raise BadRecipeError("model.encoder.map: feature_map needs the maps of the regions: set data.maps to true")
 
 
-def _needs(encoder: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
-    """Yield the key, its value and the field of the regions that it needs."""
-    similarity = str(encoder.get("similarity", "none"))
-    for part, field in (("classes", "class_probs"), ("words", "word_probs")):
-        if part in similarity:
-            yield "similarity", similarity, field
-    if encoder.get("feature") == "class":
-        yield "feature", "class", "class_probs"
-    if encoder.get("map") == "feature_map":
-        yield "map", "feature_map", "feature_map"
+def _check_other_stores(recipe: Recipe, store: RegionStore) -> None:
+    """Refuse further sources whose regions another extractor found: the model would be asked what it never saw."""
+    named = [(f"data.more.{at}.store", source.store) for at, source in enumerate(recipe.data.more)]
+    if recipe.data.validation_from is not None:
+        named.append(("data.validation_from.store", recipe.data.validation_from.store))
+    for key, name in named:
+        if name in (AUTO, NO_STORE):
+            continue
+        other = _opened(name, key)
+        if other.fingerprint != store.fingerprint:
+            raise BadRecipeError(
+                f"{key} is {name!r}, which holds regions of {other.fingerprint}, but {store.path} holds regions of "
+                f"{store.fingerprint}: name regions of one kind in {key} and data.store (`--name` of regions import)"
+            )
+
+
+def _needs(model: Component) -> Iterator[tuple[str, str, str, str]]:
+    """Yield the key of a model's option, its value, the field of the regions that it needs, and what does without."""
+    if model.kind == "reir":
+        kind = str(_part(model, "prior").get("kind", LabelPriorConfig().kind))
+        if kind != "none":
+            yield "prior.kind", kind, "class_probs", "none"
+    elif model.kind == "maf" and model.options.get("labels", True):
+        yield "labels", "true", "class_probs", "false"
+    elif model.kind == "captioner":
+        encoder = _part(model, "encoder")
+        similarity = str(encoder.get("similarity", "none"))
+        for part, field in (("classes", "class_probs"), ("words", "word_probs")):
+            if part in similarity:
+                yield "encoder.similarity", similarity, field, "none"
+        if encoder.get("feature") == "class":
+            yield "encoder.feature", "class", "class_probs", "given"
+        if encoder.get("map") == "feature_map":
+            yield "encoder.map", "feature_map", "feature_map", "none"
+
+
+def _part(model: Component, key: str) -> Mapping[str, Any]:
+    part = model.options.get(key)
+    return part if isinstance(part, Mapping) else {}
 
 
 def _way(needed: str) -> str:

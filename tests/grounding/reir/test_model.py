@@ -72,6 +72,8 @@ def test_equations_1_to_11_written_out(cases: Any, form: str, product: str, own:
         length = int((batch.words[caption] > 3).sum())
         states = model.read.read(model.read.embed(batch.words[caption : caption + 1, :length]))[0][0]
         phrase = states[first:last].mean(0)  # equation 1
+        if model.read.norm is not None:  # as released
+            phrase = model.read.norm(phrase[None])[0]
         count = int(batch.regions.mask[image].sum())
         scores, things, near, moved = [], [], [], []
         for region in range(count):
@@ -102,10 +104,19 @@ def test_equations_1_to_11_written_out(cases: Any, form: str, product: str, own:
     ]  # equation 5
     partner = {0: 1, 1: 0, 3: 4, 4: 3}
     for i, (scores, alpha, best, near, moved, image) in enumerate(coarse):
-        told = nodes[i] + (model.graph.message(nodes[partner[i]]) if i in partner else 0)  # one neighbour: omega is 1
+        if form == "paper":
+            heard = model.graph.message(nodes[partner[i]]) if i in partner else 0  # one neighbour: omega is 1
+            told = nodes[i] + heard
+        else:
+            assert model.graph.gate is not None
+            agree = i in partner and float(model.graph.gate(nodes[i]) @ model.graph.gate(nodes[partner[i]])) > 0
+            told = model.graph.message(nodes[partner[i]]) if agree else torch.zeros(6)
         things = [x + alpha[at] * told for at, x in zip(best, kept[i], strict=True)]  # equation 8
         fine = [float(pair(model.fine.score, phrases[i], x)) * near[at] for at, x in zip(best, things, strict=True)]
         beta = softmax(fine)  # equation 9
+        looks = [b * alpha[at] for b, at in zip(beta, best, strict=True)] if form == "code" else beta
+        seen = sum(weight * x for weight, x in zip(looks, things, strict=True))
+        torch.testing.assert_close(model(batch).levels[-1].seen[i], seen, atol=1e-4, rtol=1e-4)
         for k, at in enumerate(best):
             expected = scores[at] * fine[k] if product == "score" else math.log(alpha[at]) + math.log(beta[k])
             assert float(logits[i, at]) == pytest.approx(expected, abs=1e-4)  # equation 11

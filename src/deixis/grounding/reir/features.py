@@ -36,27 +36,23 @@ class RegionFeatures(nn.Module):
         """Return x_o from features (..., S), boxes in pixels (..., 4), image sizes (..., 2); zeros outside the mask."""
         places = boxes / torch.cat([sizes, sizes], -1).clamp(min=1)
         area = (places[..., 2:] - places[..., :2]).prod(-1, keepdim=True)
-        rows = F.relu(self.embed(torch.cat([features.float(), places, area], -1)[mask]))  # (M, D)
-        if self.norm is not None:
-            norm = self.norm
-            own = norm.training and len(rows) > 1  # one row has no variance of its own
-            rows = (
-                norm(rows)
-                if own
-                else F.batch_norm(rows, norm.running_mean, norm.running_var, norm.weight, norm.bias, eps=norm.eps)
-            )
+        rows = normalised(
+            F.relu(self.embed(torch.cat([features.float(), places, area], -1)[mask])), self.norm
+        )  # (M, D)
         out = rows.new_zeros(*mask.shape, rows.shape[-1])
         out[mask] = rows
         return out
 
 
 class PhraseFeatures(nn.Module):
-    """Reads the sentence and averages its states over each phrase (equation 1)."""
+    """Reads the sentence and averages its states over each phrase (equation 1); the released form normalises over the
+    phrases of a batch."""
 
     def __init__(self, form: Form, words: int, word_width: int, width: int) -> None:
         super().__init__()
         self.embed = nn.Embedding(words, word_width, padding_idx=0)
         self.read = recurrent(form, word_width, width)
+        self.norm = nn.BatchNorm1d(width) if form == "code" else None
         nn.init.uniform_(self.embed.weight, -0.1, 0.1)
         with torch.no_grad():
             self.embed.weight[0].zero_()
@@ -72,8 +68,17 @@ class PhraseFeatures(nn.Module):
         )
         return states
 
-    @staticmethod
-    def pooled(states: Tensor, inside: Tensor, caption: Tensor) -> Tensor:
+    def pooled(self, states: Tensor, inside: Tensor, caption: Tensor) -> Tensor:
         """Return x_q, the mean of h over each phrase's words (equation 1), (C, T, D), (P, T), (P,) -> (P, D)."""
         weights = inside.float() / inside.sum(1, keepdim=True).clamp(min=1)
-        return torch.einsum("pt,ptd->pd", weights, states[caption])
+        return normalised(torch.einsum("pt,ptd->pd", weights, states[caption]), self.norm)
+
+
+def normalised(rows: Tensor, norm: nn.BatchNorm1d | None) -> Tensor:
+    """Return rows normalised over themselves, (M, D); fewer than two by what other batches taught."""
+    if norm is None:
+        return rows
+    if norm.training and len(rows) > 1:  # one row has no variance of its own
+        out: Tensor = norm(rows)
+        return out
+    return F.batch_norm(rows, norm.running_mean, norm.running_var, norm.weight, norm.bias, eps=norm.eps)

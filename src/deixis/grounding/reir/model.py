@@ -19,9 +19,9 @@ from deixis.data.sizes import InputSizes
 from deixis.errors import DeixisError
 from deixis.grounding.base import AnswerOptions, WordGrounder, real_words
 from deixis.grounding.label_prior import LabelPriorConfig, label_table, phrase_words, region_labels
-from deixis.grounding.reir.features import Form, PhraseFeatures, RegionFeatures
+from deixis.grounding.reir.features import Form, PhraseFeatures, RegionFeatures, normalised
 from deixis.grounding.reir.forward_pass import Level, Refined, ReirPass
-from deixis.grounding.reir.object_graph import ObjectGraph, gate_scale, neighbours
+from deixis.grounding.reir.object_graph import ObjectGraph, neighbours
 from deixis.grounding.reir.pair_networks import Matching, Regression, attention, named_alike
 from deixis.grounding.reir.refinement import move
 from deixis.text.vocabulary import UNKNOWN, Vocabulary
@@ -36,7 +36,7 @@ class ReirConfig:
 
     form: Form = "paper"
     """``code``: GRU for LSTM, BatchNorm, one linear layer for scores, ReLU on the label prior and no attention where it
-    is 0, a scaled gate."""
+    is 0, the program's graph, and at the fine level both levels' attention in what a phrase sees."""
     width: int = 1024
     word_width: int = 300
     hidden: int = 512
@@ -93,7 +93,7 @@ class Reir(WordGrounder):
         if config.two_stages and config.own_networks:
             self.own_fine = Matching(config.form, width, config.hidden, config.regression)
         if config.graph != "none":
-            self.graph = ObjectGraph(width, config.graph, gate_scale(config.form))
+            self.graph = ObjectGraph(width, config.graph, config.form)
         self.match_phrase = nn.Linear(width, config.match_width)
         self.match_object = nn.Linear(width, config.match_width)
         self.register_buffer("moves", torch.tensor(False))
@@ -171,7 +171,8 @@ class Reir(WordGrounder):
         scores = fine.score(first.phrase, objects).squeeze(-1) * prior.gather(1, chosen)  # equation 9
         offsets = None if fine.offset is None else fine.offset(first.phrase, objects)  # equation 10
         weights = attention(scores, mask & alike.gather(1, chosen))
-        seen = torch.einsum("pk,pkd->pd", weights, objects)
+        looks = weights if self.config.form == "paper" else weights * coarse.weights.gather(1, chosen)  # not 1 in all
+        seen = torch.einsum("pk,pkd->pd", looks, objects)
         return Refined(Level(mask, kept_boxes, scores, weights, seen, offsets), boxes, chosen)
 
     def prior(self, batch: Batch, inside: Tensor, caption: Tensor) -> Tensor:
@@ -244,7 +245,8 @@ class Reir(WordGrounder):
         parts = []
         for caption, place in zip(torch.split(captions, AT_ONCE), torch.split(places, AT_ONCE), strict=True):
             inside = torch.arange(states.shape[1], device=place.device) == place.unsqueeze(1)  # (M, T)
-            scores = self.coarse.score.shared(states[caption, place], objects, batch.image_of[caption]).squeeze(-1)
+            phrase = normalised(states[caption, place], self.read.norm)
+            scores = self.coarse.score.shared(phrase, objects, batch.image_of[caption]).squeeze(-1)
             prior, mask = self.prior(batch, inside, caption), batch.regions.mask[batch.image_of[caption]]
             parts.append((scores * prior).masked_fill(~named_alike(prior, mask, self.config.form), -torch.inf))
         out[captions, places] = torch.cat(parts)
