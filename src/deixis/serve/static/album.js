@@ -65,6 +65,8 @@ function result(answer, choose, problem) {
     const address = URL.createObjectURL(await fetched.blob());
     addresses.push(address);
     image.src = address;
+    await image.decode().catch(() => {}); // boxes lie on a photo that is there
+    if (signal.aborted) return;
     new Overlay(svg).draw(marks, answer.size);
   };
   return { item, load };
