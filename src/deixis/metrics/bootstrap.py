@@ -214,8 +214,8 @@ class Difference:
     p: float
     """Two-sided share of replicates in which the sign turns, never quite 0.
 
-    Of G groups it is never below 2^(1 - G): by chance alone all differences have one sign that often. Drawing four photos
-    that agree again and again would call them certain.
+    Of G groups it is never below 2^(1 - G): by chance alone all differences have one sign that often. Drawing four
+    photos that agree again and again would call them certain.
     """
 
 
