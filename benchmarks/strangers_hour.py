@@ -1,13 +1,14 @@
 """A stranger's hour: an empty environment, 120 photos of one's own, and what README and docs say, timed step by step.
 
-    python -m benchmarks.strangers_hour DATA -o FOLDER [--photos 120] [--correct 10] [--threads N]
+    python -m benchmarks.strangers_hour DATA -o FOLDER [--photos 120] [--correct 10] [--threads N] [--environment VENV]
 
 DATA is ``flickr8k-entities``; its first test photos, which ``lite`` was not trained on, become a folder with a file of
 captions, and nothing else of it reaches the commands. Each command is one of the docs, typed in a fresh virtual
 environment with a home of its own. A person corrects ten photos on the review page: here the annotators' boxes stand
 for that person, so the time of clicking is not part of the times. ``times.json`` in FOLDER holds the result; a table
 is printed; called again, it goes on after the last command that succeeded. ``--threads 1`` is for a crowded machine,
-on which several threads mostly wait for each other.
+on which several threads mostly wait for each other. ``--environment`` takes a virtual environment that has what Deixis
+needs instead of making one: the hour without its steps of installing, with the code of the clone.
 """
 
 from __future__ import annotations
@@ -79,6 +80,7 @@ def main() -> None:
     parser.add_argument("--photos", type=int, default=120)
     parser.add_argument("--correct", type=int, default=10)
     parser.add_argument("--threads", type=int)
+    parser.add_argument("--environment", type=Path)
     options = parser.parse_args()
     out = options.out.resolve()
     checkout, times = out / "deixis", out / "times.json"
@@ -86,14 +88,17 @@ def main() -> None:
         (out / "home").mkdir(parents=True)
         subprocess.run(["git", "clone", "-q", str(ROOT), str(checkout)], check=True)
     people = own_photos(options.data, checkout / "my-photos", options.photos)
+    used = options.environment.resolve() if options.environment else out / "venv"
     environment = {key: value for key, value in os.environ.items() if key.startswith("PIP_") or key == "LANG"}
     environment |= {
-        "PATH": f"{out / 'venv' / 'bin'}:{Path(sys.executable).resolve().parent}:/usr/local/bin:/usr/bin:/bin",
+        "PATH": f"{used / 'bin'}:{Path(sys.executable).resolve().parent}:/usr/local/bin:/usr/bin:/bin",
         "HOME": str(out / "home"),
         "HF_HUB_OFFLINE": "1",
     }
     if options.threads:
         environment["OMP_NUM_THREADS"] = str(options.threads)
+    if options.environment:
+        environment["PYTHONPATH"] = str(checkout / "src")
     steps = [Step(**one) for one in json.loads(times.read_text())] if times.exists() else []
 
     def note(step: Step) -> None:
@@ -102,7 +107,7 @@ def main() -> None:
         times.write_text(json.dumps([asdict(one) for one in steps], indent=1) + "\n")
 
     print("| part | command | clock | processor |\n|---|---|---|---|")
-    before = INSTALL + FIRST
+    before = FIRST if options.environment else INSTALL + FIRST
     done = len(steps)
     walk(before[done:], checkout, environment, note)
     correct(checkout / "draft.json", checkout / "corrected.json", people, options.correct)

@@ -219,3 +219,16 @@ def test_nothing_sticks_out_on_any_screen(width: int, tab: Page, draft: Path, ph
     page = opened(tab, page_of(draft, photos, tmp_path / "review.html"))
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     assert page.locator("#done").is_visible()
+
+
+@pytest.mark.browser
+def test_the_photo_stays_in_sight_beside_a_long_list(tab: Page, draft: Path, photos: Album, tmp_path: Path) -> None:
+    tab.set_viewport_size({"width": 1300, "height": 500})
+    page = opened(tab, page_of(draft, photos, tmp_path / "review.html"))
+    for _ in range(20):
+        page.click("#add")
+    page.locator("#boxes li").last.scroll_into_view_if_needed()
+    stage = page.locator("#stage").bounding_box()
+    assert page.evaluate("scrollY") > 300
+    assert stage is not None
+    assert 0 <= stage["y"] < 100

@@ -106,6 +106,14 @@ def test_one_photo_decides_nothing() -> None:
         assert found.p == pytest.approx(2 * (49 / 50) ** 50, abs=0.1)
 
 
+@pytest.mark.parametrize(("photos", "least"), [(1, 1.0), (4, 0.125), (6, 0.03125)])
+def test_a_handful_of_photos_is_never_surer_than_their_signs(photos: int, least: float) -> None:
+    """Four photos that all get better do so by chance once in eight, one way or the other (the sign test)."""
+    base, groups = np.linspace(0, 0.5, photos), np.arange(photos)
+    found = paired_difference([MeanSample.of(base + 0.3, groups, photos)], [MeanSample.of(base, groups, photos)])
+    assert found.p == pytest.approx(least)
+
+
 @settings(max_examples=20, deadline=None)
 @given(st.integers(0, 1000))
 def test_samples_survive_json(seed: int) -> None:

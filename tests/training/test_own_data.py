@@ -17,7 +17,7 @@ from deixis.data.open import open_dataset
 from deixis.data.sentences import plain_sentence
 from deixis.errors import BadRecipeError, DeixisError
 from deixis.evaluation.calibration import Judged, fit_calibration, with_noun_phrases
-from deixis.evaluation.setting import choose_split
+from deixis.evaluation.setting import choose_split, note_on_drawn
 from deixis.grounding.calibration import Calibration, Logistic
 from deixis.models.names import SHIPPED, load
 from deixis.regions.extraction.tasks import Settings
@@ -156,6 +156,9 @@ def test_every_model_is_measured_on_the_photos_that_training_leaves_out(two_phot
     assert choose_split(data, None) == "test"
     assert choose_split(data, "val") == "val"
     assert choose_split(data, "all") == "all"
+    drawn = len(data.ids("test"))
+    assert f"{drawn} are too few to tell models apart" in note_on_drawn(data, "test", drawn)
+    assert "too few" not in note_on_drawn(data, "all", 2), "30 photos, of which --limit takes two"
 
 
 def judged(count: int, shift: float) -> Judged:

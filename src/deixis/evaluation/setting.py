@@ -25,6 +25,8 @@ from deixis.types import Example, GroundedCaption, Regions
 
 AMONG = 100
 """Images among which captions are found when a captioner and a grounder are measured together."""
+FEW = 30
+"""Below so many photos in a drawn split a report says that they tell nothing of two models."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,16 +151,25 @@ def prepare(model: Deixis, dataset: str, options: EvaluationOptions) -> Evaluati
     missing = [example for example in examples if example.id not in store]
     work = Evaluation(model, data, tuple(examples), store, options)
     if asked is None and options.split in data.drawn_splits:
-        work.notes.append(
-            f"{data.path.name} has no splits: measured on the {len(examples)} images drawn as {options.split}, which "
-            "training leaves out; --split all takes every image"
-        )
+        work.notes.append(note_on_drawn(data, options.split, len(examples)))
     if missing:
         if len(missing) == len(examples):
             raise DeixisError(f"{store.path} holds the regions of none of the {len(examples)} images")
         work.examples = tuple(example for example in examples if example.id in store)
         work.notes.append(f"{len(missing)} images have no regions ({missing[0].id} for one) and were left out")
     return work
+
+
+def note_on_drawn(data: Dataset, split: str, count: int) -> str:
+    """Return the note on a split drawn from a folder without splits, of which ``count`` images are measured."""
+    note = (
+        f"{data.path.name} has no splits: measured on the {count} images drawn as {split}, which training leaves out; "
+        "--split all takes every image"
+    )
+    drawn = len(data.ids(split))
+    if drawn < FEW:
+        note += f". {drawn} are too few to tell models apart: mark {FEW} or more as {split} in a column `split`"
+    return note
 
 
 def choose_split(data: Dataset, asked: str | None) -> str:

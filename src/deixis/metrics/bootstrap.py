@@ -212,7 +212,11 @@ class Difference:
     low: float
     high: float
     p: float
-    """Two-sided share of replicates in which the sign turns, never quite 0."""
+    """Two-sided share of replicates in which the sign turns, never quite 0.
+
+    Of G groups it is never below 2^(1 - G): by chance alone all differences have one sign that often. Drawing four
+    photos that agree again and again would call them certain.
+    """
 
 
 def paired_difference(
@@ -222,7 +226,8 @@ def paired_difference(
     sizes = {sample.groups for sample in (*a, *b)}
     if len(sizes) != 1:
         raise ValueError(f"paired samples need the same groups, got {sorted(sizes)}")
-    weights = draw_weights(sizes.pop(), replicates, seed)
+    groups = sizes.pop()
+    weights = draw_weights(groups, replicates, seed)
     drawn = np.mean([estimate_replicates(s, weights) for s in a], 0) - np.mean(
         [estimate_replicates(s, weights) for s in b], 0
     )
@@ -231,7 +236,7 @@ def paired_difference(
     tied = np.isclose(drawn, 0.0, atol=1e-12)  # replicates without any photo that differs speak for neither run
     drawn = drawn - drawn.mean() + value
     tail = min(((drawn <= 0) | tied).sum(), ((drawn >= 0) | tied).sum())
-    p = min(1.0, 2 * (int(tail) + 1) / (replicates + 1))
+    p = min(1.0, max(2 * (int(tail) + 1) / (replicates + 1), 2.0 ** (1 - groups)))
     return Difference(value, low, high, p)
 
 

@@ -100,6 +100,16 @@ def test_answers_are_those_of_python(browser: Browser, address: str, exported: P
             shown = [np.array([x, y, x + w, y + h]) for k, x, y, w, h in drawn if k == key]
             near = [np.abs(one - place).max() for one in shown for place in places]
             assert min(near) < 1, (key, box, apart)
+    for width, next_to in ((1200, ".stage"), (360, "#sentence")):
+        page.set_viewport_size({"width": width, "height": 740})
+        form, other, words = (page.locator(part).bounding_box() for part in ("#find", next_to, "#words"))
+        assert form is not None
+        assert other is not None
+        assert words is not None
+        assert form["y"] < words["y"], "phrases are asked for beside the sentence, not last"
+        beside, below = form["x"] >= other["x"] + other["width"], form["y"] >= other["y"] + other["height"]
+        assert beside if next_to == ".stage" else below
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
     assert not complaints
     assert all(url.startswith((address, "blob:", "data:")) for url in asked)
     context.close()

@@ -19,6 +19,10 @@ from deixis.serve.guard import Access
 from deixis.serve.run import address_of, listen
 from deixis.serve.service import Service
 
+LIT = """panel => {
+    const of = selector => [...panel.querySelectorAll(selector)].map(found => found.dataset.key).sort();
+    return {words: of('.sentence .lit'), boxes: of('svg .lit'), lines: of('li.lit')};
+}"""
 PATIENCE = 60_000  # milliseconds: a busy machine must not fail a test
 expect.set_options(timeout=PATIENCE)
 
@@ -74,18 +78,20 @@ class Visit:
 
     @property
     def sentence(self) -> str:
-        """What the first panel says, once it says it."""
+        """What the first panel says, once it says it and the photo below has its size."""
         self.page.wait_for_selector(".panel[aria-busy=false] .sentence:has(.word)")
+        self.page.wait_for_function("[...document.querySelectorAll('.media img')].every(photo => photo.complete)")
         return self.page.inner_text(".panel >> nth=0 >> .sentence").replace("\xa0", " ")
 
     def lit(self, panel: int = 0) -> dict[str, list[str]]:
         """What is lit up in a panel: keys of words, boxes and lines of the lists."""
-        script = """panel => {
-            const of = selector => [...panel.querySelectorAll(selector)].map(found => found.dataset.key).sort();
-            return {words: of('.sentence .lit'), boxes: of('svg .lit'), lines: of('li.lit')};
-        }"""
-        found: dict[str, list[str]] = self.page.locator(".panel").nth(panel).evaluate(script)
+        found: dict[str, list[str]] = self.page.locator(".panel").nth(panel).evaluate(LIT)
         return found
+
+    def lit_after_a_tap(self) -> dict[str, list[str]]:
+        """What is lit up in the first panel, once something is: a tap has done its work only after it was taken."""
+        self.page.wait_for_function(f"() => ({LIT})(document.querySelector('.panel')).boxes.length")
+        return self.lit()
 
 
 @pytest.fixture

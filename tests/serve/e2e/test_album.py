@@ -18,6 +18,9 @@ def test_a_phrase_finds_photos_with_boxes_and_a_click_opens_one(album_visit: Any
     first = page.locator("#album-found li").first
     assert "coffee.jpg" in first.inner_text()
     assert first.locator("svg g").count() == 2, "a cup and a table"
+    assert first.locator(".legend b").all_inner_texts() == ["a cup", "a table"], "which colour is which"
+    third = page.locator("#album-found li").nth(2)
+    assert third.locator(".legend s").count() + third.locator(".legend b").count() == 2
     box, stage = (first.locator(part).bounding_box() for part in ("img", ".stage"))
     assert abs(box["width"] - stage["width"]) < 2, "boxes lie on the photo"
     wide = page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")

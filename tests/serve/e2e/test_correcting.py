@@ -122,6 +122,7 @@ def test_correcting_with_a_finger_on_a_phone(browser: Browser, server: str, visi
     phone = type(visit).of(context, server).ready().choose(example_photos["coffee"])
     assert phone.sentence
     phone.page.locator("button.correct").tap()
+    expect(phone.page.locator(".correcting")).to_be_visible()
     assert phone.page.evaluate("document.documentElement.scrollWidth") <= 360
     phone.page.locator(".things .pick").first.tap()
     expect(phone.page.locator("svg.hands .knob")).to_have_count(8)

@@ -208,9 +208,13 @@ def test_phone(browser: Browser, server: str, visit: Any, example_photos: dict[s
     assert page.evaluate("document.documentElement.scrollWidth") <= 360, "the examples stay within the page"
     phone.choose(example_photos["astronaut"])
     assert phone.sentence
+    top = page.locator(".panel").bounding_box()
+    assert top is not None
+    assert 0 <= top["y"] < 740 / 2, "the answer is in sight"
     page.locator("button.word").nth(1).tap()
-    assert phone.lit()["boxes"] == ["word 4"]
+    assert phone.lit_after_a_tap()["boxes"] == ["word 4"]
     page.locator("button.word").nth(1).tap()  # once more puts it out
+    expect(page.locator(".sentence .lit")).to_have_count(0)
     page.check("#compare")
     page.wait_for_selector(".panel >> nth=1 >> button.word")
     assert page.evaluate("document.documentElement.scrollWidth") <= 360  # nothing sticks out

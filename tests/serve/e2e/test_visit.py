@@ -90,6 +90,7 @@ def test_phrases_stand_beside_the_sentence_also_on_a_phone(
     phone.page.fill("#phrase", "a cup")
     phone.page.locator("#find button").tap()
     expect(phone.page.locator(".found li")).to_have_count(1)
+    expect(phone.page.locator("svg.boxes g[data-key='phrase 0']")).to_have_count(1)
     assert phone.page.evaluate("document.documentElement.scrollWidth") <= 360
     context.close()
 

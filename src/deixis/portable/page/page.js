@@ -89,7 +89,7 @@ async function find(text) {
 function show() {
   const size = caption?.size ?? [1, 1];
   const words = (caption?.words ?? []).flatMap((word, at) => word.boxes.length
-    ? [{ key: `word ${at}`, text: word.text, boxes: word.boxes, presence: word.presence, sure: word.score, doubted: !word.trusted, word }]
+    ? [{ key: `word ${at}`, text: word.text, boxes: word.boxes, presence: word.presence, doubted: !word.trusted, word }]
     : []);
   const found = phrases.map((phrase, at) => ({ key: `phrase ${at}`, text: phrase.text, boxes: phrase.boxes, sure: phrase.score, doubted: !phrase.found }));
   const marks = [...words, ...found].map((mark, number) => ({ ...mark, number }));

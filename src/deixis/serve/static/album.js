@@ -1,5 +1,5 @@
 // Search in the server's folder of photos: a phrase in, a row of photos with boxes out.
-import { Overlay } from "../look/look.js";
+import { Overlay, paint } from "../look/look.js";
 import { ask } from "./api.js";
 
 const $ = (id) => document.getElementById(id);
@@ -46,7 +46,10 @@ function result(answer, choose, problem) {
   stage.append(image, svg);
   const name = document.createElement("span");
   name.textContent = answer.image.split("/").pop();
-  button.append(stage, name);
+  const marks = answer.phrases.map((phrase, number) => ({
+    key: `found ${number}`, text: phrase.text, boxes: phrase.boxes, frames: phrase.frames, doubted: !phrase.found, number,
+  }));
+  button.append(stage, legend(marks), name);
   button.addEventListener("click", async () => {
     try {
       const blob = await (await ask(`v1/photo?${new URLSearchParams({ image: answer.image, side: 1600 })}`)).blob();
@@ -57,15 +60,28 @@ function result(answer, choose, problem) {
     }
   });
   item.append(button);
-  const marks = answer.phrases.map((phrase, number) => ({
-    key: `found ${number}`, text: phrase.text, boxes: phrase.boxes, frames: phrase.frames, doubted: !phrase.found, number,
-  }));
   const load = async (signal) => {
     const fetched = await ask(`v1/photo?${new URLSearchParams({ image: answer.image })}`, { signal });
     const address = URL.createObjectURL(await fetched.blob());
     addresses.push(address);
     image.src = address;
+    await image.decode().catch(() => {}); // boxes lie on a photo that is there
+    if (signal.aborted) return;
     new Overlay(svg).draw(marks, answer.size);
   };
   return { item, load };
+}
+
+/** The phrases below a photo in the colours of their boxes; one that is probably not there is struck out. */
+function legend(marks) {
+  const line = document.createElement("span");
+  line.className = "legend";
+  line.append(...marks.map((mark) => {
+    const part = document.createElement(mark.doubted ? "s" : "b");
+    part.textContent = mark.text;
+    if (mark.doubted) part.title = "probably not in this photo";
+    else paint(part, mark);
+    return part;
+  }));
+  return line;
 }

@@ -109,7 +109,9 @@ export class Correction {
       parts.push(label);
     }
     if (box.doubted) parts.push(button("Keep", () => this.#edit(() => this.photo.keep(number)), "", `Keep ${name}`));
-    parts.push(button("Delete", () => this.#remove(number), "", `Delete ${name}`));
+    const gone = button("×", () => this.#remove(number), "", `Delete ${name}`);
+    gone.title = "Delete";
+    parts.push(gone);
     line.append(...parts);
     return line;
   }

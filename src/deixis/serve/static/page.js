@@ -183,6 +183,7 @@ async function answer(panels) {
   const file = state.file;
   problem(null);
   $("work").hidden = false;
+  bringIntoSight();
   say(isClip(file) ? "Watching the clip." : "Looking at the photo.");
   const asked = panels.map(async (panel) => {
     panel.wait(true);
@@ -209,6 +210,12 @@ async function answer(panels) {
       state.visit = null;
     }
   }
+}
+
+/** Scroll to the answer where it would begin in the lower half of the window or below: on a phone, below photos found. */
+function bringIntoSight() {
+  const { top } = $("work").getBoundingClientRect();
+  if (top > innerHeight / 2) $("work").scrollIntoView({ block: "start" });
 }
 
 async function question(choice, file, signal) {
