@@ -68,20 +68,21 @@ def fuzz(target: Target, count: int, seed: int, keep: Path | None = None) -> Ite
     first = 0
     while first < count:
         ours, theirs = context.Pipe(duplex=False)
-        worker = context.Process(target=_work, args=(target, range(first, count), seed, keep, theirs))
-        worker.start()
-        theirs.close()
-        try:
-            for index in range(first, count):
-                outcome = _next(ours, target.name, index)
-                yield outcome
-                first = index + 1
-                if outcome.kind == "hang":
-                    break
-        finally:
-            worker.kill()
-            worker.join()
-            ours.close()
+        with tempfile.TemporaryDirectory(prefix="deixis-fuzz-") as made:  # ours: a worker that is killed leaves its own
+            worker = context.Process(target=_work, args=(target, range(first, count), seed, keep, Path(made), theirs))
+            worker.start()
+            theirs.close()
+            try:
+                for index in range(first, count):
+                    outcome = _next(ours, target.name, index)
+                    yield outcome
+                    first = index + 1
+                    if outcome.kind == "hang":
+                        break
+            finally:
+                worker.kill()
+                worker.join()
+                ours.close()
 
 
 def _next(connection: Connection, name: str, index: int) -> Outcome:
@@ -94,11 +95,11 @@ def _next(connection: Connection, name: str, index: int) -> Outcome:
         return Outcome(name, index, "hang", 0.0, 0, "the process died")
 
 
-def _work(target: Target, inputs: Iterable[int], seed: int, keep: Path | None, answers: Connection) -> None:
-    with open(os.devnull, "w") as nothing, tempfile.TemporaryDirectory(prefix="deixis-fuzz-") as made:
+def _work(target: Target, inputs: Iterable[int], seed: int, keep: Path | None, made: Path, answers: Connection) -> None:
+    with open(os.devnull, "w") as nothing:
         os.dup2(nothing.fileno(), 1)
         os.dup2(nothing.fileno(), 2)
-        folder = Path(made) / "good"
+        folder = made / "good"
         folder.mkdir()
         target.make(folder)
         _limit_memory()
@@ -152,7 +153,9 @@ def _restore(folder: Path, good: dict[Path, bytes]) -> None:
         elif path not in good and not path.is_dir():
             path.unlink()
     for path, data in good.items():
-        path.write_bytes(data)
+        if not path.is_file() or path.read_bytes() != data:  # a file left alone keeps its time: an index looks at it
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(data)
 
 
 def _keep(target: Path, folder: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import tempfile
 import time
 from pathlib import Path
 
@@ -67,14 +68,18 @@ def test_time_and_memory_are_seen() -> None:
     assert found.wrong
 
 
-def test_a_process_that_dies_is_replaced() -> None:
+def test_a_process_that_dies_is_replaced_and_leaves_nothing_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def die(root: Path) -> None:
         import os
 
         if not whole(root):
             os._exit(1)
 
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     assert [outcome.kind for outcome in outcomes(Target("a", make, die))] == ["hang"] * 3
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_target_that_refuses_good_files_proves_nothing() -> None:

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from deixis.data import open_dataset
+from deixis.data.caption_tables import read_captions
+from deixis.data.dataset import Problems
 from deixis.errors import BadFileError
 
 Photo = Callable[..., bytes]
@@ -113,6 +115,12 @@ def test_a_table_that_is_none(photos: Path, text: str, reason: str) -> None:
     (photos / "captions.csv").write_text(text)
     with pytest.raises(BadFileError, match=reason):
         open_dataset(photos).ids()
+
+
+@pytest.mark.parametrize("text", ["", "\n\n", '"",""\n', ",,,\n, ,\n"])
+def test_a_table_of_nothing_has_no_captions(text: str, tmp_path: Path) -> None:
+    (tmp_path / "captions.csv").write_text(text)
+    assert read_captions(tmp_path / "captions.csv", Problems()) == []
 
 
 def test_captions_without_photos_are_text_only(tmp_path: Path) -> None:

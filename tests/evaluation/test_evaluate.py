@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import pickle
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,9 +15,13 @@ from typer.testing import CliRunner
 from deixis.answering.asking import Asking
 from deixis.answering.load import load
 from deixis.answering.phrases import as_asked, single_phrases
+from deixis.answering.work import Source
 from deixis.captioning.answer import Pointing
 from deixis.cli.main import app
 from deixis.data.open import open_dataset
+from deixis.errors import DeixisError
+from deixis.evaluation import captions
+from deixis.evaluation.captions import caption_examples
 from deixis.evaluation.evaluate import evaluate
 from deixis.evaluation.phrases import phrase_cases
 from deixis.evaluation.setting import EvaluationOptions, prepare
@@ -64,6 +70,29 @@ def test_photos_without_boxes_say_what_is_left_out(small_bundle: Path, tmp_path:
     assert not any("F1" in protocol for protocol in protocols)
     assert any("grounding was not scored" in note for note in work.notes)
     assert any("phrases were not scored" in note for note in work.notes)
+
+
+def test_on_ray_captions_are_made_by_workers_that_load_the_model_themselves(
+    small_bundle: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, sent = load(small_bundle), []
+
+    def elsewhere(tasks: list[Any], build: Any, *, engine: str, processes: int, device: str) -> list[Any]:
+        sent.append((engine, processes, device, len(tasks)))
+        worker = pickle.loads(pickle.dumps(build))()
+        assert worker.model is not model
+        return [worker(task) for task in pickle.loads(pickle.dumps(tasks))]
+
+    options = EvaluationOptions(replicates=0, batch=3, processes=2)
+    here = caption_examples(prepare(model, str(PHOTOS), options))
+    work = prepare(model, str(PHOTOS), options)
+    monkeypatch.setattr(captions, "run_tasks", elsewhere)
+    work.options = replace(work.options, engine="ray", source=Source(str(small_bundle)))
+    assert caption_examples(work) == here
+    assert sent == [("ray", 2, "cpu", -(-len(here) // 3))]
+    work.options = replace(work.options, source=Source("lite"))
+    with pytest.raises(DeixisError, match="every machine needs the same"):
+        caption_examples(work)
 
 
 def test_captions_are_those_that_people_get(small_bundle: Path) -> None:

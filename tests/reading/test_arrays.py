@@ -10,7 +10,7 @@ import pytest
 
 from benchmarks.fuzz.attacks import npy_that_claims, npz_of_zeros, zip_of
 from deixis.errors import BadFileError
-from deixis.reading.arrays import Array, load_npy, load_npz
+from deixis.reading.arrays import Array, load_npy, load_npz, map_npy
 
 
 @pytest.mark.parametrize(
@@ -24,6 +24,7 @@ def test_arrays_come_back(array: Array, tmp_path: Path) -> None:
     np.savez_compressed(tmp_path / "b.npz", one=array)
     for found in (
         load_npy(tmp_path / "a.npy"),
+        map_npy(tmp_path / "a.npy"),
         load_npz(tmp_path / "a.npz")["one"],
         load_npz(tmp_path / "b.npz")["one"],
     ):
@@ -37,6 +38,8 @@ def test_pickles_are_left_out_and_never_read(tmp_path: Path) -> None:
     np.save(tmp_path / "a.npy", np.array([{"a": 1}], dtype=object), allow_pickle=True)
     with pytest.raises(BadFileError, match="never unpickled"):
         load_npy(tmp_path / "a.npy")
+    with pytest.raises(BadFileError, match="never unpickled"):
+        map_npy(tmp_path / "a.npy")
 
 
 def test_a_bomb_is_refused_from_its_directory(tmp_path: Path) -> None:
@@ -51,10 +54,20 @@ def test_a_bomb_is_refused_from_its_directory(tmp_path: Path) -> None:
 def test_what_a_header_claims_must_follow(shape: tuple[int, ...], tmp_path: Path) -> None:
     (tmp_path / "a.npy").write_bytes(npy_that_claims(shape))
     (tmp_path / "a.npz").write_bytes(zip_of("a.npy", npy_that_claims(shape)))
-    with pytest.raises(BadFileError, match=r"a\.npy is not a readable npy file"):
-        load_npy(tmp_path / "a.npy")
+    for read in (load_npy, map_npy):
+        with pytest.raises(BadFileError, match=r"a\.npy is not a readable npy file"):
+            read(tmp_path / "a.npy")
     with pytest.raises(BadFileError, match=r"a\.npz is not a readable npz file"):
         load_npz(tmp_path / "a.npz")
+
+
+@pytest.mark.parametrize("header", [b"{'descr': '<f2', \0", b"{'descr': '<f2'", b"[" * 3000, b"(3, 2), }  }", b""])
+def test_headers_that_are_no_python_are_refused(header: bytes, tmp_path: Path) -> None:
+    """numpy gives them to Python's tokenizer, which has errors of its own."""
+    (tmp_path / "a.npy").write_bytes(b"\x93NUMPY\1\0" + len(header).to_bytes(2, "little") + header)
+    for read in (load_npy, map_npy):
+        with pytest.raises(BadFileError, match=r"a\.npy is not a readable npy file"):
+            read(tmp_path / "a.npy")
 
 
 def test_every_byte_may_be_damaged(tmp_path: Path) -> None:

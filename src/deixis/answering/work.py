@@ -130,6 +130,17 @@ class FindRegions:
         return [(name, regions) for (name, _), regions in zip(photos, seen, strict=True)]
 
 
+def load_there(source: Source, expected: str, device: str, *, extractor: bool = True) -> Deixis:
+    """Load a model in a process that works for another one; it must be the model that was meant."""
+    model = load(source.model, grounder=source.grounder, captioner=source.captioner, device=device, extractor=extractor)
+    if model.name != expected:
+        raise DeixisError(
+            f"this worker's {source.model} is the model {model.name!r}, expected {expected!r}: every machine needs "
+            "the same version of deixis and the same models at the same places"
+        )
+    return model
+
+
 class Answerer(Generic[Q, A]):
     """A worker: a model, and what to ask it."""
 
@@ -139,13 +150,7 @@ class Answerer(Generic[Q, A]):
     @classmethod
     def load(cls, source: Source, expected: str, device: str, ask: Question[Q, A]) -> Answerer[Q, A]:
         """Load the model in the process that works; it must be the one that was meant."""
-        model = load(source.model, grounder=source.grounder, captioner=source.captioner, device=device)
-        if model.name != expected:
-            raise DeixisError(
-                f"this worker's {source.model} is the model {model.name!r}, expected {expected!r}: every machine needs "
-                "the same version of deixis and the same models at the same places"
-            )
-        return cls(model, ask)
+        return cls(load_there(source, expected, device), ask)
 
     def __call__(self, group: tuple[Asked[Q], ...]) -> Answered[A]:
         """Answer a few photos; those that cannot be read are named."""

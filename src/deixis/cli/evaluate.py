@@ -45,8 +45,10 @@ def evaluate(
         typer.Option(min=0, help="Images among which a grounder finds captions, and back. Else 0; 100 for a bundle."),
     ] = None,
     batch: Annotated[int, typer.Option(min=1, help="Images at a time.")] = 64,
-    engine: Annotated[Engine, typer.Option(help="Where regions are found: local, or ray for many machines.")] = "local",
-    processes: Annotated[int, typer.Option(min=0, help="How many workers find regions; 0 for this process.")] = 2,
+    engine: Annotated[
+        Engine, typer.Option(help="Where regions are found; ray captions on many machines too.")
+    ] = "local",
+    processes: Annotated[int, typer.Option(min=0, help="How many workers do that; 0 for this process.")] = 2,
     device: Annotated[str, typer.Option(help="cpu, cuda, …")] = "cpu",
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="Write scores.json, .md, .html and captions.jsonl here.")
@@ -62,6 +64,7 @@ def evaluate(
     """
     from deixis.answering.asking import Typed
     from deixis.answering.load import load
+    from deixis.answering.work import Source
     from deixis.cli.score import print_report
     from deixis.evaluation.evaluate import evaluate as measure
     from deixis.evaluation.setting import EvaluationOptions
@@ -79,6 +82,7 @@ def evaluate(
         retrieval=retrieval,
         engine=engine,
         processes=processes,
+        source=Source(model, grounder),
         typed=Typed(beam, method, point, objectness, regionness, threshold),
     )
     work = measure(load(model, grounder=grounder, device=device, extractor=store is None), data, options)

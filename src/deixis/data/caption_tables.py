@@ -84,6 +84,8 @@ def _table(text: str, file: Path, problems: Problems) -> list[Row]:
         except csv.Error as error:
             raise BadFileError(f"{file}: broken table: {error}") from error
     numbered = [(at, row) for at, row in enumerate(cells, 1) if any(cell.strip() for cell in row)]
+    if not numbered:  # nothing but marks and empty quotes
+        return []
     names = [cell.strip().lower() for cell in numbered[0][1]]
     image, caption, split, header = _columns(names, file)
     last = not header or caption == len(names) - 1

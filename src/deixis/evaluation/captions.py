@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 
+from deixis.answering.asking import Asking
+from deixis.answering.load import Deixis
+from deixis.answering.work import Source, load_there
+from deixis.data.collate import sizes_of
+from deixis.engines import run_tasks
 from deixis.errors import DeixisError, MissingExtraError
 from deixis.evaluation.attention import measure_attention
-from deixis.evaluation.setting import Evaluation
+from deixis.evaluation.setting import Evaluation, regions_for
 from deixis.metrics.captions.believable import believable_section
 from deixis.metrics.captions.densecap import events_of_clips, score_dense_captions
 from deixis.metrics.captions.java import find_java, jar_folder
@@ -16,6 +22,7 @@ from deixis.metrics.captions.scores import score_captions
 from deixis.metrics.grounding.dataset_words import DatasetWords, words_of_caption, words_of_examples
 from deixis.metrics.grounding.object_words import GroundedItem
 from deixis.metrics.sections import caption_section, dense_section, grounding_section
+from deixis.regions.store.reader import RegionStore
 from deixis.types import ClipSegment, Example, GroundedCaption
 from deixis.video import sample_times
 
@@ -65,15 +72,41 @@ def _has_meteor() -> bool:
     return True
 
 
+class Captioning:
+    """A worker of an engine: a model, the regions of all images, and how it is asked."""
+
+    def __init__(self, model: Deixis, store: RegionStore, asking: Asking) -> None:
+        self.model, self.store, self.asking = model, store, asking
+
+    @classmethod
+    def load(cls, source: Source, expected: str, device: str, store: RegionStore, asking: Asking) -> Captioning:
+        """Load the model in the process that works; it opens the store anew, at the same place."""
+        return cls(load_there(source, expected, device, extractor=False), store, asking)
+
+    def __call__(self, images: list[tuple[str, tuple[int, int] | None]]) -> list[GroundedCaption]:
+        """Caption images together, given by their names and the sizes of their boxes."""
+        seen = regions_for(self.model, self.store, images)
+        return self.model.captions(seen, self.asking, names=[image for image, _ in images])
+
+
 def caption_examples(work: Evaluation) -> list[GroundedCaption]:
-    """Ask for a caption of every image of the split, as people do."""
-    found: list[GroundedCaption] = []
-    for first in range(0, len(work.examples), work.options.batch):
-        examples = work.examples[first : first + work.options.batch]
-        images = [example.id for example in examples]
-        answers = work.model.captions(work.seen(images), work.asking, names=images)
-        found += [_placed(answer, example) for answer, example in zip(answers, examples, strict=True)]
-    return found
+    """Ask for a caption of every image of the split, as people do: here, or on Ray, with the same images together."""
+    options, sizes = work.options, sizes_of(work.examples)
+    images = [(example.id, sizes.get(example.id)) for example in work.examples]
+    groups = [images[first : first + options.batch] for first in range(0, len(images), options.batch)]
+    there = options.source if options.engine == "ray" else None
+    build: Callable[[], Captioning] = lambda: Captioning(work.model, work.store, work.asking)  # noqa: E731
+    if there is not None:
+        build = partial(Captioning.load, there, work.model.name, work.model.device, work.store, work.asking)
+    found = run_tasks(
+        groups,
+        build,
+        engine="local" if there is None else "ray",
+        processes=0 if there is None else options.processes,
+        device=work.model.device,
+    )
+    answers = [answer for group in found for answer in group]
+    return [_placed(answer, example) for answer, example in zip(answers, work.examples, strict=True)]
 
 
 def _placed(caption: GroundedCaption, example: Example) -> GroundedCaption:

@@ -10,6 +10,7 @@ from typing import TypedDict
 
 from deixis.answering.asking import Asking, Typed
 from deixis.answering.load import Deixis
+from deixis.answering.work import Source
 from deixis.data.collate import RegionSource, fields_to_read, sizes_of
 from deixis.data.dataset import Dataset
 from deixis.data.locations import find
@@ -53,8 +54,10 @@ class EvaluationOptions:
     """Images among which a grounder has to find the right one for a caption, and the other way round; 0 for none.
     None: 100 for a captioner with a grounder, else none."""
     engine: Engine = "local"
-    """Where regions are found if there is no store of them."""
+    """Where regions are found if there is no store of them; ``ray`` captions there too, if ``source`` is given."""
     processes: int = 2
+    source: Source | None = None
+    """What workers on other machines load."""
 
     def asked_of(self, model: Deixis) -> Asking:
         """Return how the model is asked."""
@@ -101,11 +104,8 @@ class Evaluation:
 
     def seen(self, images: Sequence[str]) -> list[Regions]:
         """Return the regions of images, with all that any part of the model looks at."""
-        parts = [part.config.inputs for part in (self.model.part, self.model.grounder) if part is not None]
-        maps, words = any(part.maps for part in parts), any(part.word_probs for part in parts)
-        fields = fields_to_read(self.store, maps=maps, word_probs=words)
         sizes = sizes_of(self.examples)
-        return [self.store.get(image, fields, size=sizes.get(image)) for image in images]
+        return regions_for(self.model, self.store, [(image, sizes.get(image)) for image in images])
 
     def source(self, part: LoadedModel) -> RegionSource:
         """Return the regions as batches of what one part of the model is fed."""
@@ -134,6 +134,16 @@ class Evaluation:
             lines = "".join(json.dumps(caption.to_json(), ensure_ascii=False) + "\n" for caption in self.captions)
             written += write_texts(folder, {"captions.jsonl": lines})
         return written
+
+
+def regions_for(
+    model: Deixis, store: RegionStore, images: Sequence[tuple[str, tuple[int, int] | None]]
+) -> list[Regions]:
+    """Return the regions of images, in pixels of the given sizes, with all that any part of a model looks at."""
+    parts = [part.config.inputs for part in (model.part, model.grounder) if part is not None]
+    maps, words = any(part.maps for part in parts), any(part.word_probs for part in parts)
+    fields = fields_to_read(store, maps=maps, word_probs=words)
+    return [store.get(image, fields, size=size) for image, size in images]
 
 
 def prepare(model: Deixis, dataset: str, options: EvaluationOptions) -> Evaluation:

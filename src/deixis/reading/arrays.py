@@ -6,7 +6,7 @@ import math
 import os
 import zipfile
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Literal
 
 import numpy as np
 from numpy.lib import format as npy
@@ -61,6 +61,20 @@ def load_npy(path: Path) -> Array:
             raise BadFileError(f"{path} is not a readable npy file: {error}") from error
 
 
+def map_npy(path: Path) -> Array:
+    """Map a .npy file into memory, as large as it may be; it must really hold what its header claims."""
+    with open_file(path) as file:
+        try:
+            shape, fortran, dtype = _read_header(file)
+            _check_shape(shape, dtype, os.fstat(file.fileno()).st_size - file.tell())
+            if not math.prod(shape):
+                return np.empty(shape, dtype)
+            order: Literal["F", "C"] = "F" if fortran else "C"
+            return np.memmap(path, dtype, "r", offset=file.tell(), shape=shape, order=order)
+        except Exception as error:
+            raise BadFileError(f"{path} is not a readable npy file: {error}") from error
+
+
 def _check_directory(file: IO[bytes], size: int) -> None:
     """Refuse a zip whose list of members is huge: it would be read whole before the first of them can be counted."""
     file.seek(max(0, size - 42))
@@ -72,6 +86,17 @@ def _check_directory(file: IO[bytes], size: int) -> None:
 
 def _read_npy(file: IO[bytes], size: int) -> Array:
     """Read one array of a stream of ``size`` bytes."""
+    shape, fortran, dtype = _read_header(file)
+    length = _check_shape(shape, dtype, min(size, MAX_ARRAY_BYTES))
+    data = file.read(length)
+    if len(data) != length:
+        raise BadFileError(f"an array of shape {shape} is cut off")
+    values = np.frombuffer(data, dtype) if length else np.empty(0, dtype)
+    return values.reshape(shape, order="F" if fortran else "C")
+
+
+def _read_header(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    """Read shape, order and kind of an array; those of Python objects are refused."""
     version = npy.read_magic(file)
     if version not in ((1, 0), (2, 0)):
         raise BadFileError(f"version {version} of the npy format is not read")
@@ -79,11 +104,12 @@ def _read_npy(file: IO[bytes], size: int) -> Array:
     shape, fortran, dtype = read_header(file)
     if dtype.hasobject:
         raise PickledError("it holds Python objects, which are never unpickled")
+    return shape, fortran, dtype
+
+
+def _check_shape(shape: tuple[int, ...], dtype: np.dtype[Any], most: int) -> int:
+    """Return the bytes of an array, which must not be more than there are."""
     length = math.prod(shape) * dtype.itemsize
-    if min(shape, default=0) < 0 or len(shape) > 8 or length > min(size, MAX_ARRAY_BYTES):
-        raise BadFileError(f"an array of shape {shape} does not fit into {size:,} bytes")
-    data = file.read(length)
-    if len(data) != length:
-        raise BadFileError(f"an array of shape {shape} is cut off")
-    values = np.frombuffer(data, dtype) if length else np.empty(0, dtype)
-    return values.reshape(shape, order="F" if fortran else "C")
+    if min(shape, default=0) < 0 or len(shape) > 8 or length > most:
+        raise BadFileError(f"an array of shape {shape} does not fit into {most:,} bytes")
+    return length

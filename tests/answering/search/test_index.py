@@ -20,11 +20,12 @@ from deixis.answering.load import Deixis
 from deixis.answering.search import index as module
 from deixis.answering.search.index import PhotoIndex
 from deixis.answering.search.manifest import FILE, model_fingerprint
-from deixis.answering.search.segments import WORDS
+from deixis.answering.search.segments import REGIONS, WORDS
 from deixis.answering.search.words import match_sentence, word_scores
-from deixis.atomic import DiskFullError
+from deixis.atomic import DiskFullError, write_bytes
 from deixis.data.pad import pad_regions
 from deixis.errors import BadFileError, DeixisError
+from deixis.regions.store.shards import Shard, pack
 from deixis.text.rules.chunker import chunk
 
 PHOTOS = Path(__file__).parents[3] / "examples" / "photos"
@@ -261,6 +262,15 @@ def test_folders_that_are_no_segments_are_left_alone(small: Deixis, album: Path,
     with pytest.raises(DeixisError, match=r"not empty \(segment-a\) and no search index"):
         PhotoIndex(small, album, tmp_path / "work").update()
     assert os.listdir(tmp_path / "work") == ["segment-a"]
+
+
+@pytest.mark.parametrize("fact", ["class_names", "word_names", "fingerprint"])
+def test_regions_whose_facts_miss_are_one_line(small: Deixis, index: PhotoIndex, album: Path, fact: str) -> None:
+    (file,) = index.place.glob(f"*/{REGIONS}")
+    shard = Shard.open(file)
+    write_bytes(file, pack(shard.arrays, {name: value for name, value in shard.facts.items() if name != fact}))
+    with pytest.raises(BadFileError, match=r"search index is damaged: .*make it anew \(--rebuild\)$"):
+        PhotoIndex(small, album).search("a cat")
 
 
 def test_a_rebuild_that_was_killed_is_done_by_the_next(small: Deixis, index: PhotoIndex, album: Path) -> None:

@@ -188,3 +188,23 @@ def test_a_state_whose_settings_were_not_written_is_resumed(tmp_path: Path) -> N
     assert load_state(tmp_path, settings, module, optimizer, average) == 2
     (tmp_path / "settings.json").unlink()  # as runs have it that were killed before it was written first
     assert load_state(tmp_path, settings, module, optimizer, average) == 2
+
+
+def test_a_run_goes_on_with_as_many_threads_as_it_was_begun_with(tmp_path: Path) -> None:
+    from deixis.regions.training.state import kept_settings, load_state, save_state
+
+    before = torch.get_num_threads()
+    module = torch.nn.Linear(2, 1)
+    optimizer = torch.optim.AdamW(module.parameters())
+    average = {name: value.clone() for name, value in module.state_dict().items()}
+    try:
+        torch.set_num_threads(3)
+        save_state(tmp_path, 2, {"steps": 4}, module, optimizer, average)
+        assert kept_settings(tmp_path) == {"steps": 4, "threads": 3}
+        for kept, expected in ((3, 3), (10**9, 1), ("many", 1), (-2, 1)):
+            torch.set_num_threads(1)
+            (tmp_path / "settings.json").write_text(json.dumps({"steps": 4, "threads": kept}))
+            assert load_state(tmp_path, {"steps": 4}, module, optimizer, average) == 2
+            assert torch.get_num_threads() == expected
+    finally:
+        torch.set_num_threads(before)

@@ -18,11 +18,13 @@ from numpy.typing import NDArray
 
 from deixis.atomic import whole_file, write_bytes, write_json
 from deixis.errors import BadFileError
+from deixis.reading.arrays import map_npy
 from deixis.reading.plain import read_json
 from deixis.regions.store.shards import Shard, encode, pack
 from deixis.types import Regions
 
 PHOTOS, REGIONS, WORDS = "photos.json", "regions.safetensors", "words.npy"
+_UNFIT = (ValueError, LookupError, TypeError, OverflowError, RuntimeError)  # what arrays that fit nothing raise
 _WIDE = ("class_probs", "word_probs")
 _FIELDS = ("features", "objectness", "regionness", "class_probs", "word_probs", "global_features", "feature_map")
 
@@ -57,7 +59,7 @@ class Segment:
         try:
             rows = read_json(folder / PHOTOS)
             photos = tuple(PhotoFile(str(path), int(size), int(changed)) for path, size, changed in rows)
-            scores = np.load(folder / WORDS, mmap_mode="r", allow_pickle=False)
+            scores = map_npy(folder / WORDS)
             if scores.shape != (words, len(photos)) or scores.dtype != np.float16:
                 raise ValueError(f"{WORDS} is {scores.dtype} {scores.shape}, expected {(words, len(photos))}")
         except (OSError, ValueError, TypeError, OverflowError, EOFError, BadFileError) as error:
@@ -68,26 +70,37 @@ class Segment:
     def _shard(self) -> Shard:
         shard = Shard.open(self.folder / REGIONS)
         if len(shard.arrays["sizes"]) != len(self.photos):
-            raise BadFileError(f"the search index is damaged: {self.folder}: make it anew (--rebuild)")
+            raise ValueError(f"{REGIONS} has {len(shard.arrays['sizes'])} photos, {PHOTOS} {len(self.photos)}")
         return shard
 
     def regions(self, row: int) -> Regions:
         """Return the stored regions of a photo."""
+        try:
+            return self._regions(row)
+        except (BadFileError, *_UNFIT) as error:
+            reason = str(error) if isinstance(error, BadFileError) else f"{type(error).__name__}: {error}"
+            damage = f"the search index is damaged: {self.folder} ({reason})"
+            raise BadFileError(f"{damage}: make it anew (--rebuild)") from error
+
+    def _regions(self, row: int) -> Regions:
         shard, facts = self._shard, self._shard.facts
+        names = {"class_probs": tuple(facts["class_names"]), "word_probs": tuple(facts["word_names"])}
         values: dict[str, Any] = {}
         for name in _FIELDS:
             if name in shard.columns:
                 values[name] = torch.from_numpy(shard.read(name, row).copy())
             elif f"{name}.index" in shard.columns:
-                values[name] = _spread(shard, name, row, int(facts["widths"][name]))
+                if facts["widths"][name] != len(names[name]):
+                    raise ValueError(f"{name} has {facts['widths'][name]} numbers for {len(names[name])} names")
+                values[name] = _spread(shard, name, row, len(names[name]))
         width, height = shard.arrays["sizes"][row]
         return Regions(
             boxes=torch.from_numpy(shard.read("boxes", row).copy()),
             size=(int(width), int(height)),
             fingerprint=str(facts["fingerprint"]),
             frame=torch.from_numpy(shard.read("frame", row).astype(np.int64)),
-            class_names=tuple(facts["class_names"]),
-            word_names=tuple(facts["word_names"]),
+            class_names=names["class_probs"],
+            word_names=names["word_probs"],
             **values,
         )
 

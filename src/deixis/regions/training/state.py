@@ -16,6 +16,8 @@ from deixis.errors import BadRecipeError
 from deixis.reading.plain import read_json_object
 from deixis.reading.tensors import load_tensors
 
+THREADS, MOST_THREADS = "threads", 256
+
 
 def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
     """Write a safetensors file so that no reader ever sees half of it."""
@@ -38,7 +40,7 @@ def save_state(
 ) -> None:
     """Keep everything that resuming needs; the step number is written last and is what makes the rest count."""
     run.mkdir(parents=True, exist_ok=True)
-    write_json(run / "settings.json", dict(settings))
+    write_json(run / "settings.json", {**settings, THREADS: torch.get_num_threads()})
     moments = {
         f"{index}.{name}": value
         for index, state in optimizer.state_dict()["state"].items()
@@ -66,7 +68,10 @@ def load_state(
     average: dict[str, Tensor],
     may_change: Container[str] = (),
 ) -> int:
-    """Put back what :func:`save_state` kept and return the step to go on from; 0 for a fresh run."""
+    """Put back what :func:`save_state` kept and return the step to go on from; 0 for a fresh run.
+
+    The run goes on with as many threads as it was begun with: sums that are shared among threads round by their number.
+    """
     path = run / "state.safetensors"
     if not path.is_file():
         return 0
@@ -77,6 +82,9 @@ def load_state(
         raise BadRecipeError(
             f"{run} was begun with other settings ({', '.join(changed)}): resume with the same, or use another folder"
         )
+    threads = kept.get(THREADS)
+    if isinstance(threads, int) and 0 < threads <= MOST_THREADS and threads != torch.get_num_threads():
+        torch.set_num_threads(threads)
     state = read_tensors(path)
     module.load_state_dict({name[7:]: value for name, value in state.items() if name.startswith("module.")})
     for name, value in state.items():
