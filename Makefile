@@ -18,7 +18,7 @@ help: ## Show this list
 $(STAMP): pyproject.toml requirements.lock torch.lock
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "Setting up $(VENV) (a few minutes the first time) …"
-	@$(BIN)/pip install -q --disable-pip-version-check --no-deps --require-hashes -r requirements.lock
+	@$(BIN)/pip install -q --no-compile --disable-pip-version-check --no-deps --require-hashes -r requirements.lock
 	@$(BIN)/pip install -q --disable-pip-version-check $(TORCH)
 	@$(BIN)/pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
@@ -30,7 +30,7 @@ picture: $(STAMP) ## Renew the output and the picture of the README with the mod
 	@$(BIN)/python examples/picture.py
 
 test: $(STAMP) ## Run all tests
-	$(BIN)/pytest -n 2 --dist loadgroup
+	$(BIN)/pytest -n 2 --dist loadfile
 
 check: $(STAMP) ## ruff, ruff format, mypy --strict
 	$(BIN)/ruff check .

@@ -65,29 +65,6 @@ def flickr8k() -> Path | None:
     return folder / "data" / "flickr8k-entities" if folder else None
 
 
-TOGETHER = (
-    "portable/",
-    "serve/e2e/",
-    "recipes/test_methods.py",
-    "captioning/test_real.py",
-    "training/test_end_to_end.py",
-)
-"""Tests that share what is costly to make: with several workers (`make test`) each place keeps to one of them."""
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Name the groups for `--dist loadgroup` of pytest-xdist."""
-    here = Path(__file__).parent
-    for item in items:
-        path = item.path.relative_to(here).as_posix()
-        group = next((place for place in TOGETHER if path.startswith(place)), None)
-        if item.get_closest_marker("ray"):
-            group = "ray"
-        if group is not None:
-            item.add_marker(pytest.mark.xdist_group(group))
-
-
 @pytest.fixture(scope="module")
 def _cluster() -> Iterator[None]:
     """A Ray cluster of this machine, for all tests of a file: starting one takes longer than most of them."""
