@@ -30,7 +30,7 @@ picture: $(STAMP) ## Renew the output and the picture of the README with the mod
 	@$(BIN)/python examples/picture.py
 
 test: $(STAMP) ## Run all tests
-	$(BIN)/pytest -n 2 --dist loadfile
+	$(BIN)/pytest -n 2
 
 check: $(STAMP) ## ruff, ruff format, mypy --strict
 	$(BIN)/ruff check .
