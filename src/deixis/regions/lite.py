@@ -62,11 +62,16 @@ class LiteExtractor:
         self.untaught = untaught
         """The fingerprint of the extractor whose regions its namer learned from; "" for one without a namer."""
         self._fingerprint = fingerprint
+        self._half = False
 
     def in_half(self) -> Self:
-        """Compute tokens in bfloat16: twice as quick on processors that do (AMX), with a cosine of .9996 to others."""
+        """Compute in bfloat16: twice as quick on processors that do (AMX, AVX512-BF16), tokens with a cosine of .9996.
+
+        Its regions keep the fingerprint: what is trained on them answers about those of single precision.
+        """
         if self.network.namer is not None:
             self.network.namer.network.bfloat16()
+        self._half = True
         return self
 
     @property
@@ -139,7 +144,9 @@ class LiteExtractor:
         return self._describe(self._look(pixels), [Kept(every, sure, sure)], shape, [size])[0]
 
     def _look(self, pixels: Tensor) -> Dense:
-        dense: Dense = self.network(pixels.to(self.device).float().contiguous(memory_format=torch.channels_last))
+        given = pixels.to(self.device).float().contiguous(memory_format=torch.channels_last)
+        with torch.autocast(self.device.type, torch.bfloat16, enabled=self._half):
+            dense: Dense = self.network(given)
         return dense
 
     def _extract(self, pixels: Tensor, sizes: list[tuple[int, int]], count: int) -> list[Regions]:

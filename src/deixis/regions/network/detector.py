@@ -163,7 +163,7 @@ class LiteNetwork(nn.Module):
         describing = pointwise(self.middle, levels[1]) + above
         describing = self.blend(F.relu(describing))
         named = (None, None) if self.namer is None else self.namer(pixels)
-        return Dense(scores, decode(offsets, cells), describing.float(), pyramid[0].float(), *named)
+        return Dense(scores.float(), decode(offsets.float(), cells), describing.float(), pyramid[0].float(), *named)
 
 
 def build_namer(shape: LiteShape) -> Namer | None:

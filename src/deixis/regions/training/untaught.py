@@ -13,6 +13,7 @@ from deixis.regions.network.trunks.published import dinov2
 
 HEADS = ("regions.words.", "regions.classes.")
 TAUGHT = (*HEADS, "namer.")
+NOTHING = ("thing",)  # the words of one that knows none: what its finder had learnt makes no difference
 
 
 def write_untaught(folder: Path, finder: LiteExtractor, weights: Path, stride: int) -> None:
@@ -25,10 +26,10 @@ def write_untaught(folder: Path, finder: LiteExtractor, weights: Path, stride: i
         weights: Folder of the published weights of DINOv2 (:mod:`deixis.regions.network.trunks.published`).
         stride: Pixels of the input, along a side, for every patch.
     """
-    shape = replace(finder.network.shape, namer="dinov2-s", namer_stride=stride, learned=0)
+    shape = replace(finder.network.shape, namer="dinov2-s", namer_stride=stride, learned=0, words=len(NOTHING))
     network = LiteNetwork(shape)
     found = {name: value for name, value in finder.network.state_dict().items() if not name.startswith(TAUGHT)}
     tokens = {f"namer.network.{name}": value for name, value in dinov2(weights).state_dict().items()}
     names = {name: torch.zeros_like(value) for name, value in network.state_dict().items() if name.startswith(HEADS)}
     network.load_state_dict(found | tokens | names)
-    save_lite(folder, network, finder.words, finder.ranking, {"namer": "DINOv2 ViT-S/14 (Meta, Apache-2.0)"})
+    save_lite(folder, network, NOTHING, finder.ranking, {"namer": "DINOv2 ViT-S/14 (Meta, Apache-2.0)"})
