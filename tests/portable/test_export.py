@@ -15,6 +15,7 @@ from deixis.portable.parts import SEEN, Look
 from deixis.portable.smaller import SMALLEST, in_half, in_int8, quantised
 from deixis.regions.lite import LiteExtractor
 from deixis.regions.network.detector import LiteNetwork, LiteShape
+from deixis.regions.network.packing import PACKED, packed, unpacked
 from deixis.regions.network.select import Ranking
 from deixis.regions.store.as_stored import as_stored
 
@@ -86,6 +87,23 @@ def test_large_constants_are_weights_too() -> None:
     after = in_half(before)
     assert len(before) - len(after) == pytest.approx(2 * 4096, abs=300)
     x = {"x": np.random.default_rng(0).normal(size=(4, 64)).astype(np.float32)}
+    answers = [onnxruntime.InferenceSession(data).run(None, x)[0] for data in (before, after)]
+    np.testing.assert_array_equal(*answers)
+
+
+@pytest.mark.parametrize("product", ["MatMul", "Gemm"])
+def test_weights_that_were_kept_in_eight_bits_are_again(product: str) -> None:
+    """The namer's matrices come as whole numbers times a scale: halves would change them, eight bits do not."""
+    table = torch.from_numpy(np.random.default_rng(0).normal(size=(64, 64)).astype(np.float32))
+    name = f"{PACKED}0.weight"
+    kept = unpacked(packed({name: table}))[name].numpy()  # (outputs, inputs)
+    assert not np.array_equal(kept.astype(np.float16).astype(np.float32), kept), "the premise: no halves"
+    extra: dict[str, Any] = {} if product == "MatMul" else {"transB": 1}
+    weights = np.ascontiguousarray(kept.T) if product == "MatMul" else kept
+    before = file_of([helper.make_node(product, ["x", "table"], ["y"], **extra)], table=weights)
+    after = in_half(before)
+    assert len(before) - len(after) > 2.5 * kept.size
+    x = {"x": np.random.default_rng(1).normal(size=(4, 64)).astype(np.float32)}
     answers = [onnxruntime.InferenceSession(data).run(None, x)[0] for data in (before, after)]
     np.testing.assert_array_equal(*answers)
 

@@ -1,4 +1,4 @@
-"""``deixis regions teach``: what a namer has learned, told to the store it learned from."""
+"""``deixis regions teach``: what a namer has learned, told to the stores it learned from."""
 
 from __future__ import annotations
 
@@ -10,18 +10,22 @@ import typer
 
 
 def teach(
-    store: Annotated[str, typer.Argument(help="A store of RUN/untaught: RUN/looked/DATA, or extracted with it.")],
+    stores: Annotated[
+        list[str],
+        typer.Argument(metavar="STORE...", help="Stores of RUN/untaught: RUN/looked/DATA, or extracted with it."),
+    ],
     output: Annotated[Path, typer.Option("-o", "--output", help="Folder of the new store.")],
     extractor: Annotated[Path, typer.Option(help="The taught extractor, RUN/lite.")],
     json_output: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
 ) -> None:
-    """Describe the regions of a store anew with a namer that learned from it; no photo is looked at again."""
+    """Describe regions anew with a namer that learned from them; no photo is looked at again. Stores are joined."""
     from deixis.data.locations import find
     from deixis.regions.lite import LiteExtractor
     from deixis.regions.store.reader import RegionStore
     from deixis.regions.taught_store import write_taught
 
-    made = write_taught(RegionStore.open(find(store, "stores")), LiteExtractor.load(extractor), output)
+    opened = [RegionStore.open(find(store, "stores")) for store in stores]
+    made = write_taught(opened, LiteExtractor.load(extractor), output)
     if json_output:
         typer.echo(json.dumps({"store": str(output), "images": len(made), "fingerprint": made.fingerprint}))
     else:

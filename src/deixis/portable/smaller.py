@@ -1,4 +1,4 @@
-"""Small weights in ONNX files: halves where that changes no number, eight bits where somebody asks for them.
+"""Small weights in ONNX files: halves or eight bits where that changes no number, eight where somebody asks for them.
 
 Either way the networks count in single precision: weights are widened when a file is loaded.
 """
@@ -15,7 +15,10 @@ SMALLEST = 1024
 
 
 def in_half(data: bytes) -> bytes:
-    """Return an ONNX file with its weights in half precision wherever that changes none of them."""
+    """Return an ONNX file with its weights in half precision wherever that changes none of them.
+
+    Those that were kept in eight bits before (:mod:`deixis.regions.network.packing`) are again.
+    """
     return _packed(data, eight=False)
 
 
@@ -37,13 +40,15 @@ def _packed(data: bytes, *, eight: bool) -> bytes:
     widening: list[Any] = []
     kept: list[Any] = []
     for weight in graph.initializer:
-        stored, node = _eight_bits(weight, last=weight.name in outputs) if eight else ([], None)
-        if node is None:
-            stored, node = _half(weight)
+        last = weight.name in outputs
+        stored, nodes = _eight_bits(weight, last=last) if eight else ([], [])
+        if not nodes:
+            stored, nodes = _half(weight)
+        if not nodes:
+            stored, nodes = _eight_bits_exactly(weight, last=last)
         kept += stored or [weight]
-        widening += [] if node is None else [node]
-    nodes = [*widening, *graph.node]
-    for field, values in ((graph.initializer, kept), (graph.node, nodes)):
+        widening += nodes
+    for field, values in ((graph.initializer, kept), (graph.node, [*widening, *graph.node])):
         copies = [type(value).FromString(value.SerializeToString()) for value in values]
         del field[:]
         field.extend(copies)
@@ -73,39 +78,69 @@ def _constants_as_weights(graph: Any) -> None:
     graph.node.extend(left)
 
 
-def _half(weight: Any) -> tuple[list[Any], Any]:
+def _half(weight: Any) -> tuple[list[Any], list[Any]]:
     """Return a weight in half precision and the node that widens it, or nothing where that would change it."""
     from onnx import TensorProto, helper, numpy_helper
 
     if weight.data_type != TensorProto.FLOAT:
-        return [], None
+        return [], []
     values = numpy_helper.to_array(weight)
     with np.errstate(over="ignore"):
         half = values.astype(np.float16)
     if values.size < SMALLEST or not np.array_equal(half.astype(np.float32), values):
-        return [], None
+        return [], []
     cast = helper.make_node("Cast", [f"{weight.name}_half"], [weight.name], to=TensorProto.FLOAT)
-    return [numpy_helper.from_array(half, f"{weight.name}_half")], cast
+    return [numpy_helper.from_array(half, f"{weight.name}_half")], [cast]
 
 
-def _eight_bits(weight: Any, *, last: bool) -> tuple[list[Any], Any]:
+def _eight_bits(weight: Any, *, last: bool) -> tuple[list[Any], list[Any]]:
     """Return a table of weights as whole numbers with their scales, and the node that widens it.
 
     Args:
         weight: What the file holds.
         last: Outputs are the columns, as in a product with the weights on its right; else they are the rows.
     """
-    from onnx import TensorProto, helper, numpy_helper
+    from onnx import helper, numpy_helper
 
+    if not _is_table(weight):
+        return [], []
     values = numpy_helper.to_array(weight)
-    if weight.data_type != TensorProto.FLOAT or values.ndim < 2 or values.size < SMALLEST:
-        return [], None
     axis = values.ndim - 1 if last else 0
     whole, scales = quantised(values, axis)
     names = [f"{weight.name}_int8", f"{weight.name}_scale", f"{weight.name}_zero"]
     arrays: list[NDArray[Any]] = [whole, scales, np.zeros(len(scales), np.int8)]
     stored = [numpy_helper.from_array(array, name) for array, name in zip(arrays, names, strict=True)]
-    return stored, helper.make_node("DequantizeLinear", names, [weight.name], axis=axis)
+    return stored, [helper.make_node("DequantizeLinear", names, [weight.name], axis=axis)]
+
+
+def _eight_bits_exactly(weight: Any, *, last: bool) -> tuple[list[Any], list[Any]]:
+    """Return the same for a table that was kept in eight bits before, or nothing where they would change it.
+
+    A cast and a product, not `DequantizeLinear`: onnxruntime joins that with a product of matrices and counts it coarsely.
+    """
+    from onnx import TensorProto, helper, numpy_helper
+
+    if not _is_table(weight):
+        return [], []
+    values = numpy_helper.to_array(weight)
+    axis = values.ndim - 1 if last else 0
+    whole, scales = quantised(values, axis)
+    scales = spread(exact_scales(values, whole, scales, axis), values.ndim, axis)
+    if not np.array_equal(whole * scales, values):
+        return [], []
+    names = [f"{weight.name}_int8", f"{weight.name}_scale"]
+    stored = [numpy_helper.from_array(whole, names[0]), numpy_helper.from_array(scales, names[1])]
+    wide = f"{weight.name}_wide"
+    cast = helper.make_node("Cast", names[:1], [wide], to=TensorProto.FLOAT)
+    return stored, [cast, helper.make_node("Mul", [wide, names[1]], [weight.name])]
+
+
+def _is_table(weight: Any) -> bool:
+    """Whether it is worth fewer bits: numbers in rows, and many."""
+    from onnx import TensorProto
+
+    many = int(np.prod(weight.dims)) >= SMALLEST
+    return bool(weight.data_type == TensorProto.FLOAT) and len(weight.dims) >= 2 and many
 
 
 def quantised(values: NDArray[np.float32], axis: int) -> tuple[NDArray[np.int8], NDArray[np.float32]]:
@@ -113,6 +148,23 @@ def quantised(values: NDArray[np.float32], axis: int) -> tuple[NDArray[np.int8],
     others = tuple(at for at in range(values.ndim) if at != axis)
     largest = np.abs(values).max(axis=others)
     scales = np.where(largest > 0, largest / 127, 1).astype(np.float32)
-    shape = [-1 if at == axis else 1 for at in range(values.ndim)]
-    whole = np.clip(np.rint(values / scales.reshape(shape)), -127, 127).astype(np.int8)
+    whole = np.clip(np.rint(values / spread(scales, values.ndim, axis)), -127, 127).astype(np.int8)
     return whole, scales
+
+
+def spread(scales: NDArray[np.float32], dimensions: int, axis: int) -> NDArray[np.float32]:
+    """Return scales (n,) in a shape that multiplies tables whose rows lie along an axis."""
+    return scales.reshape([-1 if at == axis else 1 for at in range(dimensions)])
+
+
+def exact_scales(
+    values: NDArray[np.float32], whole: NDArray[np.int8], scales: NDArray[np.float32], axis: int
+) -> NDArray[np.float32]:
+    """Return the scales or, for rows that one of its neighbours among floats gives exactly, that neighbour."""
+    others = tuple(at for at in range(values.ndim) if at != axis)
+    for towards in (np.float32(0), np.float32(np.inf)):
+        wrong = (whole * spread(scales, values.ndim, axis) != values).any(axis=others)
+        near = np.nextafter(scales, towards)
+        right = (whole * spread(near, values.ndim, axis) == values).all(axis=others)
+        scales = np.where(wrong & right, near, scales)
+    return scales

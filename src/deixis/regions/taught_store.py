@@ -6,7 +6,8 @@ on each region, and a hundred thousand photos take minutes instead of hours.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,30 +22,35 @@ from deixis.text.coco_names import COCO_NAMES
 from deixis.types import Regions
 
 
-def write_taught(store: RegionStore, extractor: LiteExtractor, path: str | Path) -> RegionStore:
-    """Write the regions of an untaught extractor's store as the taught one describes them.
+def write_taught(stores: Sequence[RegionStore], extractor: LiteExtractor, path: str | Path) -> RegionStore:
+    """Write the regions of an untaught extractor's stores as the taught one describes them, joined.
 
     Args:
-        store: Made with the extractor that ``extractor`` learned from, ``RUN/untaught``.
+        stores: Made with the extractor that ``extractor`` learned from, ``RUN/untaught``; of different photos.
         extractor: The taught one, ``RUN/lite``.
         path: Folder of the new store.
     """
     if extractor.network.namer is None:
         raise DeixisError("the extractor has no namer: only what a namer has learned can be told to a store")
-    if store.fingerprint != extractor.untaught:
-        raise DeixisError(
-            f"{store.path} holds regions of {store.fingerprint}, but the extractor learned from those of "
-            f"{extractor.untaught or 'no other'}: give the store of its untaught extractor, or extract the photos"
-        )
-    failed = {entry["id"]: entry["reason"] for entry in store.header.failed}
+    for store in stores:
+        if store.fingerprint != extractor.untaught:
+            raise DeixisError(
+                f"{store.path} holds regions of {store.fingerprint}, but the extractor learned from those of "
+                f"{extractor.untaught or 'no other'}: give the store of its untaught extractor, or extract the photos"
+            )
+    failed = {entry["id"]: entry["reason"] for store in stores for entry in store.header.failed}
+    ids = [image for store in stores for image in store] + list(failed)
+    if twice := [image for image, times in Counter(ids).items() if times > 1]:
+        raise DeixisError(f"{len(twice)} photos are in more than one of the stores, {twice[0]} for one: give each once")
 
     def images() -> Iterator[tuple[str, Regions | str]]:
-        for image in store:
-            yield image, taught(store.get(image), extractor)
+        for store in stores:
+            for image in store:
+                yield image, taught(store.get(image), extractor)
         yield from failed.items()
 
-    settings = {**store.header.settings, "from": store.fingerprint}
-    return write_store(path, images(), [*store, *failed], extractor.fingerprint, settings)
+    settings = {**stores[0].header.settings, "from": extractor.untaught}
+    return write_store(path, images(), ids, extractor.fingerprint, settings)
 
 
 @torch.inference_mode()

@@ -134,6 +134,18 @@ def _assert_store_is_taught(tmp_path: Path, scenes: Path) -> None:
     assert told.word_probs is not None
     assert seen.word_probs is not None
     torch.testing.assert_close(told.word_probs, seen.word_probs, atol=1e-2, rtol=5e-2)
+    untaught, rest, joined = tmp_path / "through" / "untaught", tmp_path / "rest", tmp_path / "joined"
+    for arguments in (
+        ["extract", str(scenes), "-o", str(rest), "--split", "val", "--extractor", f"lite:{untaught}"],
+        ["teach", str(rest), str(looked), "-o", str(joined), "--extractor", str(lite)],
+    ):
+        result = CliRunner().invoke(app, arguments)
+        assert result.exit_code == 0, result.output
+    both = RegionStore.open(joined)
+    assert list(both) == [*RegionStore.open(rest), *store]
+    assert torch.equal(both.get(image).features, told.features)
+    twice = CliRunner().invoke(app, ["teach", *[str(looked)] * 2, "-o", str(tmp_path / "no"), "--extractor", str(lite)])
+    assert "in more than one of the stores" in str(twice.exception)
     again = CliRunner().invoke(app, ["teach", str(made), "-o", str(tmp_path / "no"), "--extractor", str(lite)])
     assert isinstance(again.exception, DeixisError)
     assert "give the store of its untaught extractor" in str(again.exception)
