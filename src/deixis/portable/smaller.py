@@ -116,7 +116,7 @@ def _eight_bits(weight: Any, *, last: bool) -> tuple[list[Any], list[Any]]:
 def _eight_bits_exactly(weight: Any, *, last: bool) -> tuple[list[Any], list[Any]]:
     """Return the same for a table that was kept in eight bits before, or nothing where they would change it.
 
-    A cast and a product, not `DequantizeLinear`: onnxruntime joins that with a product of matrices and counts it coarsely.
+    A cast and a product, not `DequantizeLinear`: onnxruntime joins that with a product of matrices, and rounds more.
     """
     from onnx import TensorProto, helper, numpy_helper
 
