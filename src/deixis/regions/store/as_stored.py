@@ -7,7 +7,7 @@ from dataclasses import fields, replace
 import torch
 from torch import Tensor
 
-from deixis.regions.store.shards import KEPT, WIDE
+from deixis.regions.store.shards import KEPT, WIDE, largest
 from deixis.types import Regions
 
 _EXACT = ("boxes", "frame")
@@ -31,5 +31,5 @@ def as_stored(regions: Regions, *, dense: bool = False) -> Regions:
 
 
 def _largest(values: Tensor) -> Tensor:
-    order = torch.argsort(-values.float(), dim=1, stable=True)[:, :KEPT]
+    order = torch.from_numpy(largest(values.numpy(force=True), KEPT)).to(values.device)
     return torch.zeros_like(values).scatter(1, order, values.gather(1, order))

@@ -85,7 +85,7 @@ def _columns(regions: Regions, dense: bool) -> dict[str, Array]:
         if not np.isfinite(half).all():
             raise DeixisError(f"{name} holds values that are not finite in half precision")
         if name in ("class_probs", "word_probs") and half.shape[1] > WIDE and not dense:
-            order = np.argsort(-half, axis=1, kind="stable")[:, :KEPT]
+            order = largest(half, KEPT)
             columns[f"{name}.index"] = order.astype("<u2")
             columns[f"{name}.value"] = np.take_along_axis(half, order, 1)
         else:
@@ -97,9 +97,24 @@ def _columns(regions: Regions, dense: bool) -> dict[str, Array]:
     return columns
 
 
+def largest(half: Array, count: int) -> Array:
+    """Return the columns of the largest entries of each row, the largest first, (N, W) -> (N, count).
+
+    Of equal ones the first comes first, as in a stable sort; but rows of two thousand are not sorted for sixteen.
+    """
+    bits = (half + np.float16(0)).view(np.uint16)  # there is one zero from here on
+    rising = np.where(bits < 0x8000, bits | 0x8000, ~bits).astype(np.uint32)  # in the order of the numbers
+    keys = (rising << 16) | (0xFFFF - np.arange(half.shape[1], dtype=np.uint32))
+    kept = np.argpartition(keys, -count, axis=1)[:, -count:]
+    falling = np.argsort(np.take_along_axis(keys, kept, 1), axis=1)[:, ::-1]
+    return np.take_along_axis(kept, falling, 1)
+
+
 def _numpy(value: Tensor, dtype: str) -> Array:
-    with np.errstate(over="ignore"):  # an overflow to infinity is reported by the caller, with the field's name
-        return np.ascontiguousarray(value.detach().float().numpy(force=True)).astype(dtype)
+    single = value.detach().float()
+    if dtype == "<f2":  # an overflow to infinity is reported by the caller, with the field's name
+        return np.ascontiguousarray(single.half().numpy(force=True))
+    return np.ascontiguousarray(single.numpy(force=True)).astype(dtype)
 
 
 def join(parts: Sequence[Mapping[str, Array]]) -> dict[str, Array]:
