@@ -141,8 +141,8 @@ def small_bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "grounder": {"kind": "scan", "width": 64, "word_width": 32},
     }
     for role, model, loss, rate, steps in (
-        ("captioner", captioner, said, 5e-3, 80),
-        ("grounder", matcher, matched, 2e-3, 40),
+        ("captioner", captioner, said, 5e-3, 160),
+        ("grounder", matcher, matched, 2e-4, 150),
     ):
         optimizer = torch.optim.Adam(model.parameters(), lr=rate)
         for _ in range(steps):

@@ -108,10 +108,15 @@ def test_a_look_has_the_weights_behind_the_boxes(model: Deixis, regions: list[Re
 
 def test_the_grounder_can_point_and_judge(model: Deixis, regions: list[Regions]) -> None:
     assert model.methods == ("attention", "grounder")
-    pointed = model.caption(regions[1], method="grounder")
-    expected = model.ground(regions[1], sentence=pointed.text)
-    by_text = {phrase.text.split()[-1]: phrase.boxes for phrase in expected.phrases}
-    assert {word.text: word.boxes for word in pointed.words if word.groundable} == by_text
+    compared = 0
+    for seen in regions:
+        pointed = model.caption(seen, method="grounder")
+        expected = model.ground(seen, sentence=pointed.text)
+        by_text = {phrase.text.split()[-1]: phrase.boxes for phrase in expected.phrases}
+        if len(set(by_text.values())) == len(by_text):  # two things of a caption never share a box: test_apart.py
+            assert {word.text: word.boxes for word in pointed.words if word.groundable} == by_text
+            compared += 1
+    assert compared, "the premise: a photo whose things were found in different places"
     checked = model.caption(regions[1])
     plain = model.caption(regions[1], check=False)
     assert not any(word.presence is not None for word in plain)

@@ -63,7 +63,7 @@ def test_every_command_is_one_of_ours() -> None:
 def test_steps_are_timed_and_a_failure_ends_the_walk(tmp_path: Path) -> None:
     steps: list[Step] = []
     environment = {"PATH": os.environ["PATH"]}
-    busy = f'{shlex.quote(sys.executable)} -c "sum(range(3_000_000)); print(7)"'
+    busy = f'{shlex.quote(sys.executable)} -c "sum(range(60_000_000)); print(7)"'
     with pytest.raises(SystemExit, match="left with 3"):
         walk((("one", busy), ("two", "exit 3"), ("three", "true")), tmp_path, environment, steps.append)
     assert [step.part for step in steps] == ["one"]

@@ -48,13 +48,13 @@ def test_label_correct_train_and_label_again(tmp_path: Path) -> None:
     for name in ("coffee.jpg", "chelsea.jpg", "astronaut.jpg"):
         shutil.copy(PHOTOS / name, album / name)
     draft, corrected = tmp_path / "draft.json", tmp_path / "corrected.json"
-    call("label", album, "--phrases", "cup", "--boxes", "1", "-o", draft)
+    call("label", album, "--phrases", "plate", "--boxes", "1", "-o", draft)
     data = json.loads(draft.read_text())
 
-    # The person says: that is not a cup, this other thing is. It is one of the regions, so it can be learnt.
+    # The person says: that is not a plate, this other thing is. It is one of the regions, so it can be learnt.
     regions = deixis.load().regions([album / "coffee.jpg"])[0]
     drawn = notes_of(data, "coffee.jpg")
-    assert len(drawn) == 1, "the premise: lite finds one cup"
+    assert len(drawn) == 1, "the premise: lite finds one plate"
     before = corners(drawn[0])
     other = next(box for box in map(tuple, regions.boxes.tolist()) if overlap(before, box) < 0.1 and large(box))
     x1, y1, x2, y2 = other
@@ -81,7 +81,7 @@ def test_label_correct_train_and_label_again(tmp_path: Path) -> None:
     assert learnt.calibration == shipped.calibration, "without one, whatever is asked for would count as found"
     assert learnt.calibration is not None
     again = tmp_path / "again.json"
-    call("label", album, "--phrases", "cup", "--boxes", "1", "--grounder", run, "-o", again)
+    call("label", album, "--phrases", "plate", "--boxes", "1", "--grounder", run, "-o", again)
     (note,) = notes_of(json.loads(again.read_text()), "coffee.jpg")
     assert overlap(corners(note), other) > 0.3, "it was below .1; regions vote, so it is not the very box"
 

@@ -35,7 +35,15 @@ def test_sizes_are_those_of_the_weights() -> None:
     check_sizes(
         {"width": 512, "words": 9000, "start": 10**9, "encoder": {"layers": 2, "location_width": 300}}, shapes, "m"
     )
-    cases = {"width": 40_000, "hidden": -1, "features": 10**9, "layers": 10**6, "self_attention_heads": 1000}
+    check_sizes({"region_words": 2000}, shapes={"small": (64, 64)}, place="m")  # names of regions it does not read
+    cases = {
+        "width": 40_000,
+        "classes": 10**4,
+        "hidden": -1,
+        "features": 10**9,
+        "layers": 10**6,
+        "self_attention_heads": 1000,
+    }
     for name, value in cases.items():
         with pytest.raises(BadFileError, match=rf"m\.a\[0\]\.{name} is {value}"):
             check_sizes({"a": [{name: value}]}, shapes, "m")

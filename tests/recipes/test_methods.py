@@ -107,7 +107,7 @@ def test_distillation_moves_attention_towards_the_teacher(
     monkeypatch.setenv("DEIXIS_HOME", str(tmp_path / "home"))
     objective = "stages.point.objectives.distillation"
     options = [f"{objective}.teacher={teacher}", f"{objective}.weight=1.0", f"start_from={baseline}"]
-    losses = run("pos-scan:distilled", tmp_path / "memory", *tiny, *point(12, 0.01), *options)
+    losses = run("pos-scan:distilled", tmp_path / "memory", *tiny, *point(24, 0.01), *options)
     assert mean(losses[-4:], "distillation") < 0.9 * mean(losses[:4], "distillation")
     assert not (tmp_path / "home" / "teachers").exists()
 

@@ -162,7 +162,7 @@ def test_the_shipped_extractor(shared: Path) -> None:
 
     extractor = load_lite()
     packaged = Path(deixis.regions.__path__[0]).parent / "weights" / "lite" / WEIGHTS
-    assert packaged.stat().st_size <= 12_000_000
+    assert packaged.stat().st_size <= 38_000_000
     folder = shared / "data" / "flickr8k-entities"
     dogs = [
         id

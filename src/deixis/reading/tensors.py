@@ -19,6 +19,9 @@ _WIDTHS = re.compile(r"width|hidden|feature|classes|words|pyramid|describe")
 _COUNTS = re.compile(r"layers|heads|branches|depth|bins")
 _ALWAYS = 1024
 """Widths up to here cost little, and a width of a part that is switched off is found in no tensor."""
+_NAMES = re.compile(r"words|classes")
+_ALWAYS_NAMES = 4096
+"""The same for how many names regions bring along: `lite` has two thousand words, a small captioner reads none."""
 _MOST_PARTS = 64
 
 Shapes = Mapping[str, tuple[int, ...]]
@@ -68,5 +71,7 @@ def _check_sizes(options: Any, widest: int, parts: int, place: str) -> None:
         if isinstance(value, bool) or not isinstance(value, int):
             continue
         most = widest if _WIDTHS.search(str(key)) else parts if _COUNTS.search(str(key)) else None
+        if most is not None and _NAMES.search(str(key)):
+            most = max(most, _ALWAYS_NAMES)
         if most is not None and not 0 <= value <= most:
             raise BadFileError(f"{where} is {kind_of(value)}, but no tensor of its weights has more than {most:,}")

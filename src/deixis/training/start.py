@@ -34,11 +34,15 @@ def starting_words(recipe: Recipe) -> DataRecipe:
 
 
 def starting_regions(recipe: Recipe) -> Settings:
-    """Return how regions are found where a store is not named: as for the model the recipe starts from."""
+    """Return how regions are found where a store is not named: as for the model the recipe starts from.
+
+    But in this machine's own precision: bf16 is quick on some processors, and very slow on others.
+    """
     if recipe.start_from is None:
         return Settings()
     known = load_config(find_model(recipe.start_from, part=part_of(recipe))).extractor
-    return Settings(**{name: value for name, value in known.items() if name in Settings.__dataclass_fields__})
+    settings = Settings(**{name: value for name, value in known.items() if name in Settings.__dataclass_fields__})
+    return replace(settings, precision=Settings().precision)
 
 
 def part_of(recipe: Recipe) -> Part:

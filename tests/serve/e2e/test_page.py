@@ -33,22 +33,22 @@ def contrast(page: Any, selector: str) -> float:
 
 
 def test_upload_and_hover(visit: Any, example_photos: dict[str, Path], sentences: dict[str, str]) -> None:
-    page = visit.choose(example_photos["coffee"]).page
-    assert visit.sentence == sentences["coffee"]
-    assert page.inner_text("#status") == sentences["coffee"]  # what a screen reader hears
+    page = visit.choose(example_photos["chelsea"]).page
+    assert visit.sentence == sentences["chelsea"]
+    assert page.inner_text("#status") == sentences["chelsea"]  # what a screen reader hears
     words = page.locator("button.word")
-    assert words.all_inner_texts() == ["cup", "coffee", "table"]
-    cup = words.nth(0)
-    cup.hover()
+    assert words.all_inner_texts() == ["cat", "eyes"]
+    cat = words.nth(0)
+    cat.hover()
     assert visit.lit() == {"words": ["word 1"], "boxes": ["word 1"], "lines": ["word 1"]}
-    assert "from" in (cup.get_attribute("aria-description") or "")
+    assert "from" in (cat.get_attribute("aria-description") or "")
     # The box on the screen is where the text says.
     numbers = page.locator(".words li span").first.inner_text()
     told = [int(part) for part in numbers.replace(",", "").split() if part.isdigit()][:4]
     box, photo = page.locator("svg g.lit rect.line").bounding_box(), page.locator(".media img").bounding_box()
     assert box is not None
     assert photo is not None
-    scale = photo["width"] / 600
+    scale = photo["width"] / 451
     assert abs((box["x"] - photo["x"]) / scale - told[0]) < 5
     assert abs(box["width"] / scale - (told[2] - told[0])) < 8
     page.mouse.move(2, 2)
@@ -167,10 +167,10 @@ def test_keyboard_alone(visit: Any, example_photos: dict[str, Path], sentences: 
 
 
 def test_screen_readers_get_names_roles_and_places(visit: Any, example_photos: dict[str, Path]) -> None:
-    page = visit.choose(example_photos["coffee"]).page
+    page = visit.choose(example_photos["chelsea"]).page
     sentence = visit.sentence
     assert page.locator(".media img").get_attribute("alt") == sentence
-    assert page.get_by_role("button", name="cup", exact=True).count() == 1
+    assert page.get_by_role("button", name="cat", exact=True).count() == 1
     assert page.get_by_role("status").inner_text() == sentence
     assert page.get_by_label("Find a phrase in the picture").count() == 1
     for selector in ("input", "select", "button"):
