@@ -21,11 +21,11 @@ def test_every_row_resolves(name: str, size: str) -> None:
             assert all(find_class("objective", objective.kind, "test") for objective in stage.objectives)
 
 
-def test_what_ships_learns_from_everything_but_test() -> None:
+def test_what_ships_leaves_val_and_test_out() -> None:
     file, _ = find_recipe("grounding/lite")
     data = file.resolve(["size=cpu"], row="ship").data
-    assert (data.train, data.validation) == ("train+val", None)
-    assert [(source.dataset, source.split) for source in data.more] == [("coco/photos5k", "train+val")]
+    assert (data.train, data.validation) == ("train", "val")
+    assert [(source.dataset, source.split) for source in data.more] == [("coco-train2017", "train")]
 
 
 def test_paraphrases_are_the_only_difference_to_maf() -> None:
