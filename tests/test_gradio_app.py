@@ -16,8 +16,8 @@ from PIL import Image
 import deixis
 
 FILE = Path(__file__).parents[1] / "examples" / "gradio_app.py"
-COFFEE = FILE.parent / "photos" / "coffee.jpg"
-PHRASES = ["a cup", "qwzx"]
+FLOWER = FILE.parent / "photos" / "flower.jpg"
+PHRASES = ["a flower", "qwzx"]
 
 
 class RefusedError(Exception):
@@ -41,17 +41,17 @@ def test_it_is_short() -> None:
 
 
 def test_it_answers_as_the_model_does(answer: Any) -> None:
-    photo = Image.open(COFFEE)
+    photo = Image.open(FLOWER)
     model = deixis.load("lite")
     caption, found = model.caption(photo), model.ground(photo, PHRASES)
     assert any(not word.trusted for word in caption.words), "nothing is doubted: take another photo"
     assert [phrase.found for phrase in found] == [True, False]
-    (shown, boxes), text = answer(photo, " a cup,, qwzx ")
+    (shown, boxes), text = answer(photo, " a flower,, qwzx ")
     assert shown is photo
     assert text == caption.text
     things = [word for word in caption.words if word.trusted] + [found.phrases[0]]
     assert boxes == [(tuple(map(round, box)), one.text) for one in things for box in one.boxes]
-    assert boxes[-1][1] == "a cup"
+    assert boxes[-1][1] == "a flower"
 
 
 def test_no_photo_is_said_in_words(answer: Any) -> None:
@@ -66,8 +66,8 @@ def test_gradio_serves_it() -> None:
     app = runpy.run_path(str(FILE))["app"]
     _, address, _ = app.launch(prevent_thread_lock=True, quiet=True)
     try:
-        shown, text = Client(address, verbose=False).predict(handle_file(COFFEE), "a cup", api_name="/answer")
-        assert text == deixis.load("lite").caption(COFFEE).text
-        assert "a cup" in [one["label"] for one in shown["annotations"]]
+        shown, text = Client(address, verbose=False).predict(handle_file(FLOWER), "a flower", api_name="/answer")
+        assert text == deixis.load("lite").caption(FLOWER).text
+        assert "a flower" in [one["label"] for one in shown["annotations"]]
     finally:
         app.close()
