@@ -134,9 +134,9 @@ def _assert_store_is_taught(tmp_path: Path, scenes: Path) -> None:
     assert told.word_probs is not None
     assert seen.word_probs is not None
     torch.testing.assert_close(told.word_probs, seen.word_probs, atol=1e-2, rtol=5e-2)
-    untaught, rest, joined = tmp_path / "through" / "untaught", tmp_path / "rest", tmp_path / "joined"
+    blank, rest, joined = tmp_path / "through" / "untaught", tmp_path / "rest", tmp_path / "joined"
     for arguments in (
-        ["extract", str(scenes), "-o", str(rest), "--split", "val", "--extractor", f"lite:{untaught}"],
+        ["extract", str(scenes), "-o", str(rest), "--split", "val", "--extractor", f"lite:{blank}"],
         ["teach", str(rest), str(looked), "-o", str(joined), "--extractor", str(lite)],
     ):
         result = CliRunner().invoke(app, arguments)

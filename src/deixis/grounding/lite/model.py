@@ -60,7 +60,10 @@ class GroupWeights:
 
 @dataclass(frozen=True, slots=True)
 class TeacherOptions:
-    """The weights of each group of words, by the names of :class:`WordGroup`."""
+    """The weights of each group of words, by the names of :class:`WordGroup`.
+
+    The defaults belong to regions that name less surely (those of 0.1.0); ``grounding/lite`` has those of today's.
+    """
 
     thing: GroupWeights = GroupWeights(evidence=0.4, prior=2.0, coverage=0.0, size=0.3)
     worn: GroupWeights = GroupWeights(coverage=0.0, size=0.3, attached=0.5)
