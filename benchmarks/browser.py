@@ -3,18 +3,15 @@
     deixis export-model lite -o lite-page --format page --runtime onnxruntime-web-1.30.0.tgz
     python -m benchmarks.browser lite-page PHOTOS [--model lite] [--limit 10]
 
-Gives each photo to the page in a headless Chromium as a person does, hears what its worker says, and asks `deixis
-caption` about the same files. Every request of the page is noted: none may go to another host.
+Gives each photo to the page in a headless Chromium as a person does, hears what its worker says, and asks torch
+about the same files, in single precision. Every request of the page is noted: none may go to another host.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import shutil
-import subprocess
 import sys
-import tempfile
 import threading
 import time
 from functools import partial
@@ -24,7 +21,9 @@ from typing import Any
 
 import numpy as np
 
+import deixis
 from deixis.answering.photos import find_photos
+from deixis.regions.lite import LiteExtractor
 from deixis.types import GroundedCaption
 
 LISTEN = """
@@ -98,15 +97,12 @@ def distance(page: dict[str, Any], other: GroundedCaption) -> float:
     return most
 
 
-def on_the_command_line(photos: list[Path], model: str) -> list[GroundedCaption]:
-    """Return what `deixis caption` says of photos."""
-    with tempfile.TemporaryDirectory() as folder:
-        out = Path(folder) / "out.jsonl"
-        command = [sys.executable, "-m", "deixis", "caption", *map(str, photos), "--model", model, "-o", str(out)]
-        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-        said = [GroundedCaption.from_json(json.loads(line)) for line in out.read_text("utf-8").splitlines()]
-    by_name = {Path(answer.image).name: answer for answer in said}
-    return [by_name[photo.name] for photo in photos]
+def by_torch(photos: list[Path], name: str) -> list[GroundedCaption]:
+    """Return what a model says of photos, in single precision as the files compute."""
+    model = deixis.load(name)
+    if isinstance(model.extractor, LiteExtractor):
+        model.extractor.computing_in("float32")
+    return [model.caption(photo, check=True) for photo in photos]
 
 
 def main() -> None:
@@ -117,14 +113,14 @@ def main() -> None:
     parser.add_argument("--limit", type=int, default=10)
     options = parser.parse_args()
     photos = [Path(photo) for photo in find_photos(options.photos)[: options.limit]]
-    theirs = on_the_command_line(photos, options.model)
+    theirs = by_torch(photos, options.model)
     mine, seconds, elsewhere = in_the_browser(options.folder, photos)
     apart = []
     for photo, one, other in zip(photos, mine, theirs, strict=True):
         if one["text"] == other.text:
             apart.append(distance(one, other))
         else:
-            print(f"{photo}: {one['text']!r}, command line {other.text!r}")
+            print(f"{photo}: {one['text']!r}, torch {other.text!r}")
     print(f"sentences equal: {len(apart)} of {len(photos)}")
     print(f"boxes of those: {sum(one < 1 for one in apart)} within a pixel, at most {max(apart, default=0):.4f} apart")
     print(f"seconds a photo in the browser: {sorted(seconds)[len(seconds) // 2]:.1f}, the first {seconds[0]:.1f}")

@@ -19,6 +19,7 @@ import torch
 import deixis
 from deixis.answering.photos import find_photos
 from deixis.portable.runner import Portable
+from deixis.regions.lite import LiteExtractor
 from deixis.types import GroundedCaption
 
 
@@ -42,6 +43,8 @@ def main() -> None:
     options = parser.parse_args()
     torch.set_num_threads(1)
     ours, theirs = Portable.load(options.folder, threads=1), deixis.load(options.model)
+    if isinstance(theirs.extractor, LiteExtractor):
+        theirs.extractor.computing_in("float32")  # as the files compute; torch's default is eight bits
     equal, doubts, seconds = 0, 0, [0.0, 0.0]
     apart: list[float] = []
     photos = find_photos(options.photos)[: options.limit]

@@ -93,7 +93,7 @@ def test_recipes_of_your_own_start_from_their_part_of_lite(name: str, part: str)
     plan = load_recipe(name, ["data.dataset=x", "size=cpu"] if part == "grounder" else ["data.dataset=x"])
     assert starting_words(plan).vocabulary == str(SHIPPED / part / "vocabulary.json")
     regions = starting_regions(plan)
-    assert (regions.extractor, regions.max_regions, regions.precision) == ("lite", 100, "float32")
+    assert (regions.extractor, regions.max_regions, regions.precision) == ("lite", 100, "int8")
     assert (plan.data.dataset, plan.data.store, plan.data.more) == ("x", "auto", ())
     shipped = load_recipe(name.replace("own", "lite")).model
     assert _without_dropout(plan.model.options) == _without_dropout(shipped.options), "or lite's weights would not fit"

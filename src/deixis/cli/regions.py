@@ -50,8 +50,8 @@ def extract(
     ] = False,
     feature_map: Annotated[bool, typer.Option(help="Store the coarse feature map of each photo.")] = True,
     precision: Annotated[
-        str, typer.Option(help="float32, or bf16 on processors that compute in it (AMX, AVX512-BF16): quicker.")
-    ] = "float32",
+        str, typer.Option(help="How lite computes: int8 as answers do, float32, or bf16 (AMX, AVX512-BF16).")
+    ] = "int8",
     json_output: AsJson = False,
 ) -> None:
     """Extract the regions of all photos of DATA into a store.

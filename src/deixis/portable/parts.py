@@ -68,7 +68,7 @@ class Look(nn.Module):
 
     def __init__(self, extractor: LiteExtractor, count: int) -> None:
         super().__init__()
-        self.network, self.ranking, self.count = extractor.network, extractor.ranking, count
+        self.network, self.ranking, self.count = extractor.exact_network(), extractor.ranking, count
 
     def forward(self, pixels: Tensor, size: Tensor) -> tuple[Tensor, ...]:
         """Find the regions of pixels 0-255 (H, W, 3), sides multiples of 32, of a photo of ``size`` (2,)."""

@@ -44,7 +44,7 @@ def lite(name: str, device: str) -> Extractor:
         raise DeixisError(f"unknown extractor {name!r}; there are {NAMES}")
     _, at, overlap = kind.partition("@")
     suppress = _overlap(overlap, name) if at else None
-    return LiteExtractor.load(Path(rest) if rest else None, suppress=suppress, device=device)
+    return LiteExtractor.load(Path(rest) if rest else None, suppress=suppress, device=device).computing_in("int8")
 
 
 def selective_search(name: str, device: str) -> Extractor:

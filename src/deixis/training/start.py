@@ -36,7 +36,7 @@ def starting_words(recipe: Recipe) -> DataRecipe:
 def starting_regions(recipe: Recipe) -> Settings:
     """Return how regions are found where a store is not named: as for the model the recipe starts from.
 
-    But in float32, whatever the regions it learned from were computed in: bf16 is very slow on many processors.
+    But computed as answers are, whatever it learned from was computed in: bf16 is very slow on many processors.
     """
     if recipe.start_from is None:
         return Settings()

@@ -72,7 +72,7 @@ def test_an_extractor_with_a_namer_is_written_and_read(tmp_path: Path) -> None:
     assert alone.class_probs.shape == (8, 80)
     again, _ = extractor.extract([photo, photo[::-1].copy()], max_regions=7)  # neighbours change nothing
     torch.testing.assert_close(again.features, alone.features, atol=1e-4, rtol=1e-4)
-    half = LiteExtractor.load(tmp_path).in_half().extract([photo], max_regions=7)[0]
+    half = LiteExtractor.load(tmp_path).computing_in("bf16").extract([photo], max_regions=7)[0]
     assert half.boxes.shape == alone.boxes.shape  # which boxes, rounding decides: an untaught finder likes all alike
     assert torch.equal(half.boxes[-1], alone.boxes[-1])
     assert float(F.cosine_similarity(half.features[-1, :384], alone.features[-1, :384], dim=0)) > 0.99

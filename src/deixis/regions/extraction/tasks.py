@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from deixis.defaults import PIXELS_AT_ONCE
 from deixis.errors import BadFileError, DeixisError
 from deixis.images import load_image
-from deixis.regions.lite import LiteExtractor
+from deixis.regions.lite import PRECISIONS, LiteExtractor, Precision
 from deixis.regions.registry import build_extractor
 from deixis.regions.store.writer import Part, make_part
 from deixis.types import ClipSegment, ImageFile, Regions
@@ -32,12 +32,12 @@ class Settings:
     dense: bool = False
     """Store wide distributions whole instead of their 16 largest entries."""
     feature_map: bool = True
-    precision: str = "float32"
-    """bf16 lets the namer of lite compute in bfloat16, for processors that do (AMX, AVX512-BF16)."""
+    precision: Precision = "int8"
+    """How lite computes (:meth:`deixis.regions.lite.LiteExtractor.computing_in`); answers do as by default."""
 
     def __post_init__(self) -> None:
-        if self.precision not in ("float32", "bf16"):
-            raise DeixisError(f"--precision should be float32 or bf16, got {self.precision!r}")
+        if self.precision not in PRECISIONS:
+            raise DeixisError(f"--precision should be one of {', '.join(PRECISIONS)}, got {self.precision!r}")
         if not 1 <= self.max_regions <= 10_000:
             raise DeixisError(f"--max-regions should be 1 to 10000, got {self.max_regions}")
 
@@ -61,8 +61,8 @@ class Worker:
                 f"this worker's {settings.extractor} is {self.extractor.fingerprint}, expected {fingerprint}: "
                 "every machine needs the same version of deixis and the same weights"
             )
-        if settings.precision == "bf16" and isinstance(self.extractor, LiteExtractor):
-            self.extractor.in_half()
+        if isinstance(self.extractor, LiteExtractor):
+            self.extractor.computing_in(settings.precision)
 
     def __call__(self, task: Task) -> Part:
         """Make one part; an image that cannot be used is noted in it with the reason."""

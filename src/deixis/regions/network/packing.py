@@ -18,12 +18,16 @@ def packed(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
     small: dict[str, Tensor] = {}
     for name, value in state.items():
         if name.startswith(PACKED) and value.ndim == 2:
-            scale = (value.float().abs().amax(1, keepdim=True) / LEVELS).clamp(min=1e-12)  # (rows, 1)
-            small[name] = (value.float() / scale).round().to(torch.int8).contiguous()
-            small[name + SCALE] = scale.contiguous()
+            small[name], small[name + SCALE] = (part.contiguous() for part in rounded(value.float()))
         else:
             small[name] = value.half().contiguous()
     return small
+
+
+def rounded(values: Tensor) -> tuple[Tensor, Tensor]:
+    """Whole numbers of -127 to 127 and a scale for each row, (N, D) -> (N, D) and (N, 1)."""
+    scale = (values.abs().amax(1, keepdim=True) / LEVELS).clamp(min=1e-12)
+    return (values / scale).round().to(torch.int8), scale
 
 
 def unpacked(small: Mapping[str, Tensor]) -> dict[str, Tensor]:

@@ -10,7 +10,7 @@ from typing import Any
 from deixis.regions.extraction.extract import Progress as Extracted
 from deixis.regions.extraction.extract import extract
 from deixis.regions.extraction.tasks import Settings, Source
-from deixis.regions.lite import LiteExtractor, save_lite
+from deixis.regions.lite import LiteExtractor, Precision, save_lite
 from deixis.regions.network.detector import LiteNetwork
 from deixis.regions.store.reader import RegionStore
 from deixis.regions.training.data import Corpus
@@ -35,7 +35,7 @@ class NamesRecipe:
     hidden: int = 1024
     learned: int = 384
     max_regions: int = 100
-    precision: str = "float32"
+    precision: Precision = "float32"
     """In which photos are looked at; bf16 on processors that compute in it."""
     processes: int = 2
     schedule: NamesSchedule = field(default_factory=NamesSchedule)

@@ -42,17 +42,15 @@ class SameConv(nn.Conv2d):
     """Convolution padded as TensorFlow's SAME: with stride 2 on an even side, the odd pixel goes right and below."""
 
     def __init__(self, wide: int, out: int, kernel: int, stride: int = 1, groups: int = 1) -> None:
-        super().__init__(wide, out, kernel, stride, padding=0 if stride == 2 else kernel // 2, groups=groups)
-        before = (kernel - 2) // 2
-        self.outer = (before, kernel - 2 - before) * 2 if stride == 2 else None
+        padding = (kernel - 2) // 2 + 2 if stride == 2 else kernel // 2  # two more before than SAME asks for
+        super().__init__(wide, out, kernel, stride, padding=padding, groups=groups)
 
     def forward(self, input: Tensor) -> Tensor:
-        """Convolve, (B, wide, H, W) -> (B, out, ceil(H/stride), ceil(W/stride))."""
+        """Convolve, (B, wide, H, W) -> (B, out, H/stride, W/stride); for stride 2 the sides are even."""
         if self.kernel_size == (1, 1):
             return pointwise(self, input)
-        if self.outer is not None:
-            input = F.pad(input, self.outer)
-        return super().forward(input)
+        found = super().forward(input)
+        return found[:, :, 1:, 1:] if self.stride == (2, 2) else found  # quicker than to pad one side in fresh memory
 
 
 class InvertedResidual(nn.Module):
