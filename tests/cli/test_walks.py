@@ -14,6 +14,7 @@ from typer.testing import CliRunner, Result
 
 from deixis.cli import main as cli
 from deixis.defaults import BEAM
+from deixis.geometry import iou
 from deixis.metrics.bootstrap import MeanSample
 from deixis.metrics.report import Report, Section
 from tests.conftest import BY_HEART
@@ -188,3 +189,19 @@ def test_the_readme_says_where_the_command_is_after_the_demo() -> None:
     readme = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
     assert "make demo" in readme
     assert ".venv/bin/deixis" in readme
+
+
+def test_ground_answers_with_whole_things_where_it_is_asked_to(
+    small_bundle: Path, album: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    photo = PHOTOS / "astronaut.jpg"
+    part, whole = (
+        json.loads(call("ground", photo, "a suit", "a woman", "--json", *more).stdout)["phrases"]
+        for more in ([], ["--things"])
+    )
+    assert whole[1] == part[1], "a woman is a whole thing already"
+    assert iou(np.array([whole[0]["boxes"][0]]), np.array([whole[1]["boxes"][0]])) > 0.8, "the suit is its wearer"
+    assert part[0]["boxes"][0] != whole[0]["boxes"][0]
+    alone = album / "captioner"
+    shutil.copytree(small_bundle / "captioner", alone)
+    assert "leave --things out" in refused(capsys, "ground", photo, "a suit", "--things", "--model", alone)

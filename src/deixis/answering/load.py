@@ -26,7 +26,7 @@ from deixis.errors import DeixisError
 from deixis.interfaces import Extractor, Grounder
 from deixis.models.bundle import Bundle, Card, Method
 from deixis.models.names import LoadedModel
-from deixis.models.parts import Parts, load_parts, named_parts
+from deixis.models.parts import Parts, answer_with_things, load_parts, named_parts
 from deixis.regions.store.as_stored import as_stored
 from deixis.text.vocabulary import Vocabulary
 from deixis.types import GroundedCaption, Regions
@@ -110,6 +110,10 @@ class Deixis(FindsPhrases):
         """Answer with parts that were loaded already, on the device they are on."""
         both = parts.captioner, parts.grounder
         return cls(parts.extractor, *both, name=parts.name, card=parts.card, device=device, judge=parts.judge)
+
+    def answer_with_things(self) -> None:
+        """Let phrases that name a part find the whole thing: "blue shirt" who wears it, as in RefCOCO."""
+        answer_with_things(self._judge, self.name)
 
     @property
     def extractor(self) -> Extractor:
@@ -370,6 +374,7 @@ def load(
     captioner: str | None = None,
     device: str = "cpu",
     extractor: bool = True,
+    things: bool = False,
 ) -> Deixis:
     """Load a model to answer with.
 
@@ -379,9 +384,14 @@ def load(
         captioner: Takes the sentences from a captioner of transformers: ``hf:OWNER/NAME`` or ``hf:FOLDER``.
         device: Where networks run.
         extractor: Whether the extractor of regions is loaded now; else it is when a photo is first looked at.
+        things: Phrases that name a part are answered with the whole thing: "blue shirt" with who wears it.
     """
     if captioner is not None:
         from deixis.answering.retold import Retold
 
-        return Retold.told_by(captioner, model, grounder=grounder, device=device)
-    return Deixis.from_pretrained(model, grounder=grounder, device=device, extractor=extractor)
+        loaded: Deixis = Retold.told_by(captioner, model, grounder=grounder, device=device)
+    else:
+        loaded = Deixis.from_pretrained(model, grounder=grounder, device=device, extractor=extractor)
+    if things:
+        loaded.answer_with_things()
+    return loaded

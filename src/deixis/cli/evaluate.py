@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from deixis.cli.options import Method, Objectness, Point, Regionness, Threshold
+from deixis.cli.options import Method, Objectness, Point, Regionness, Things, Threshold
 from deixis.defaults import BEAM
 from deixis.engines import Engine
 
@@ -36,6 +36,7 @@ def evaluate(
     objectness: Objectness = None,
     regionness: Regionness = None,
     threshold: Threshold = None,
+    things: Things = False,
     metrics: Annotated[str, typer.Option(help="Caption metrics; METEOR is added where Java is.")] = "bleu,rouge,cider",
     limit: Annotated[int | None, typer.Option(min=1, help="Only the first so many images.")] = None,
     skip: Annotated[int, typer.Option(min=0, help="Leave out the first so many, such as those a fit saw.")] = 0,
@@ -85,7 +86,7 @@ def evaluate(
         source=Source(model, grounder),
         typed=Typed(beam, method, point, objectness, regionness, threshold),
     )
-    work = measure(load(model, grounder=grounder, device=device, extractor=store is None), data, options)
+    work = measure(load(model, grounder=grounder, device=device, extractor=store is None, things=things), data, options)
     report = work.report()
     written = [] if output is None else work.write(output)
     if as_json:

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from deixis.cli.options import Threshold
+from deixis.cli.options import Things, Threshold
 
 
 def ground(
@@ -22,6 +22,7 @@ def ground(
     model: Annotated[str, typer.Option(help="A run, checkpoint or bundle folder, a hub name, or lite.")] = "lite",
     grounder: Annotated[str | None, typer.Option(help="Take the grounder of this run or bundle.")] = None,
     threshold: Threshold = None,
+    things: Things = False,
     html: Annotated[Path | None, typer.Option(help="Write a page that opens offline.")] = None,
     png: Annotated[bool, typer.Option("--png", help="Write NAME.deixis.png, here.")] = False,
     picture: Annotated[
@@ -40,7 +41,7 @@ def ground(
     if not phrases and sentence is None:
         raise DeixisError('nothing to look for: give phrases, such as "a man", or --sentence "A man in a red hat."')
     check_output(html, "page.html")
-    loaded = load(model, grounder=grounder, device=device)
+    loaded = load(model, grounder=grounder, device=device, things=things)
     answer = loaded.ground(photo, phrases or None, sentence=sentence, threshold=threshold)
     written = write_pictures([answer], html=html, png=png)
     if as_json:

@@ -30,3 +30,6 @@ Threshold = Annotated[
     float | None,
     typer.Option(min=0, max=1, help="Probability of being there below which a thing is doubted; else as was fitted."),
 ]
+Things = Annotated[
+    bool, typer.Option("--things", help='Answer with whole things: "blue shirt" is who wears it, as in RefCOCO.')
+]

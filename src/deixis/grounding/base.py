@@ -39,6 +39,8 @@ class AnswerOptions:
     regionness: float = 0.0
     ranked: int = 10
     """How many candidate boxes an answer lists."""
+    things: bool = False
+    """Answer with whole things where a part is named: "blue shirt" is who wears it. The ``lite`` grounder can."""
 
 
 class WordGrounder(Model):
@@ -46,6 +48,8 @@ class WordGrounder(Model):
 
     reads_relations = False
     """Whether relations between phrases change its answers, so that sentences should be parsed first."""
+    knows_wearers = False
+    """Whether it can answer with whole things where a part is named."""
 
     def __init__(self, vocabulary: Vocabulary, answers: AnswerOptions) -> None:
         super().__init__()

@@ -21,6 +21,15 @@ from deixis.data.sizes import InputSizes
 from deixis.errors import DeixisError
 from deixis.grounding.base import AnswerOptions, WordGrounder, real_words
 from deixis.grounding.lite.coverage import cell_masks, coverage
+from deixis.grounding.lite.labels import (
+    NAMES,
+    NONE,
+    LabelOptions,
+    class_log_probability,
+    doubt_of,
+    label_table,
+    labels_of,
+)
 from deixis.grounding.lite.positions import (
     Positions,
     direction_table,
@@ -31,7 +40,8 @@ from deixis.grounding.lite.positions import (
     region_positions,
 )
 from deixis.grounding.lite.region_facts import FACTS, attached, region_facts
-from deixis.grounding.lite.voting import voted_boxes
+from deixis.grounding.lite.voting import agreed_first, voted_boxes
+from deixis.grounding.lite.wearers import wearer_logits
 from deixis.grounding.lite.word_groups import WordGroup, word_group
 from deixis.text.vocabulary import END, PAD, SPECIAL_WORDS, UNKNOWN, Vocabulary
 
@@ -90,17 +100,28 @@ class LiteConfig:
     """Weight of the teacher in the answer, beside the pupil."""
     voting: float = 0.0
     """Overlap from which regions vote on each other's boxes (``voting.py``); 0 leaves boxes as they are."""
+    agreement: bool = False
+    """Answer with the box that most shares agree with (``voting.py``), rather than with the likeliest region's."""
     position: float = 9.0
     """Weight of words such as "left" and "middle" (``positions.py``), in logits from the middle to a side."""
+    labels: LabelOptions = field(default_factory=LabelOptions)
+    """How the detector's classes take part in answers (``labels.py``); training does not see them."""
     answers: AnswerOptions = field(default_factory=AnswerOptions)
 
 
 class LiteGrounder(WordGrounder):
     """Evidence and answers over one vocabulary; see the top of this file."""
 
+    knows_wearers = True
+
     def __init__(self, config: LiteConfig, sizes: InputSizes, vocabulary: Vocabulary) -> None:
         super().__init__(vocabulary, config.answers)
         self.config, self.sizes = config, sizes
+        if config.labels.names and sizes.classes != len(NAMES[config.labels.names]):
+            raise DeixisError(
+                f"model.labels.names is {config.labels.names}, but these regions have {sizes.classes} classes: set it "
+                'to ""'
+            )
         words, width = len(vocabulary), config.width
         looked = sizes.features + sizes.classes
         self.evidence_words = nn.Embedding(words, width)
@@ -123,9 +144,14 @@ class LiteGrounder(WordGrounder):
         self.directions: Tensor
         self.empty: Tensor
         self.ordinals: Tensor
+        self.label: Tensor
+        self.label_pairs: Tensor
         self.of = vocabulary.id("of") if "of" in vocabulary else -1
         for name, values in word_facts(vocabulary).items():
             self.register_buffer(name, values, persistent=False)  # the vocabulary's file says it all
+        named = label_table(vocabulary, config.labels)
+        self.register_buffer("label", named.alone, persistent=False)
+        self.register_buffer("label_pairs", named.pairs, persistent=False)
 
     # --- evidence: what words look like
 
@@ -134,9 +160,7 @@ class LiteGrounder(WordGrounder):
         seen = F.layer_norm(regions.features.float(), (self.sizes.features,))
         if not self.sizes.classes:
             return seen
-        if regions.class_probs is None:
-            raise DeixisError("this grounder was trained on regions with detector classes, and these have none")
-        return torch.cat([seen, 4 * regions.class_probs.float()], -1)
+        return torch.cat([seen, 4 * self._classes(regions)], -1)
 
     def prior(self, words: Tensor, regions: RegionBatch) -> Tensor:
         """Return the logarithm of a coarse prior: things for words that name things, else also parts, (M, B, N).
@@ -237,13 +261,51 @@ class LiteGrounder(WordGrounder):
         return self.answer(batch, batch.phrases)
 
     def answer(self, batch: Batch, phrases: PhraseBatch) -> Tensor:
-        """Return the log-probabilities of the pupil, with the teacher's where ``mix`` says so, (P, N)."""
+        """Return the log-probabilities of the pupil, with the teacher's where ``mix`` says so, (P, N).
+
+        What the detector's classes, positions and ordinals say is added.
+        """
         logits = torch.log_softmax(self.pupil(batch, phrases), -1)
         if self.config.mix:
             logits = logits + self.config.mix * torch.log_softmax(self.teacher(batch, phrases), -1)
+        if self.config.labels.names:
+            probabilities = self._classes(batch.regions)[batch.image_of[phrases.caption]]
+            logits = logits + self.config.labels.answers * class_log_probability(
+                self._labels(batch, phrases), probabilities
+            )
+        if self.answers.things:
+            logits = torch.where(self._names_a_part(batch, phrases), self._of_wearers(batch, phrases, logits), logits)
         if self.config.position:
             logits = logits + self.config.position * self._in_position(batch, phrases, logits)
         return logits
+
+    def _names_a_part(self, batch: Batch, phrases: PhraseBatch) -> Tensor:
+        """Return which phrases name what is worn or a part of a body, (P, 1)."""
+        group = self.group[batch.words[phrases.caption, phrases.head]]
+        return ((group == WordGroup.WORN) | (group == WordGroup.BODY)).unsqueeze(1)
+
+    def _of_wearers(self, batch: Batch, phrases: PhraseBatch, logits: Tensor) -> Tensor:
+        image = batch.image_of[phrases.caption]
+        return wearer_logits(logits, batch.regions.boxes[image], batch.regions.objectness[image])
+
+    def _labels(self, batch: Batch, phrases: PhraseBatch) -> Tensor:
+        """Return which of the detector's classes each phrase names, (P,)."""
+        heads, modifiers, _ = self.read(batch, phrases)
+        return labels_of(heads, modifiers, self.label, self.label_pairs)
+
+    def _labels_of_words(self, batch: Batch) -> Tensor:
+        """Return which class each word names, (C, T): only nouns that no noun follows, for "a train station"."""
+        noun = batch.tags == WordKind.NOUN
+        alone = noun & ~F.pad(noun[:, 1:], (0, 1))
+        before = F.pad(self.lemma[batch.words][:, :-1], (1, 0), value=PAD)
+        named = labels_of(self.lemma[batch.words].flatten(), before.reshape(-1, 1), self.label, self.label_pairs)
+        return torch.where(alone, named.view_as(noun), NONE)
+
+    def _classes(self, regions: RegionBatch) -> Tensor:
+        """Return the detector's classes, (B, N, C)."""
+        if regions.class_probs is None:
+            raise DeixisError("this grounder was trained on regions with detector classes, and these have none")
+        return regions.class_probs.float()
 
     def _in_position(self, batch: Batch, phrases: PhraseBatch, logits: Tensor) -> Tensor:
         """Return how well every region lies where the phrase's position words point, (P, N).
@@ -266,12 +328,20 @@ class LiteGrounder(WordGrounder):
     def ranked_boxes(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """Return the score of every region for every phrase, (P, N), and its box after the vote, (P, N, 4)."""
         logits, boxes = super().ranked_boxes(batch)
-        if self.config.voting:
-            starts = range(0, len(logits), PHRASES_AT_ONCE)
-            parts = [(logits[at : at + PHRASES_AT_ONCE], boxes[at : at + PHRASES_AT_ONCE]) for at in starts]
-            voted = [voted_boxes(scores, places, self.config.voting) for scores, places in parts]
-            boxes = torch.cat(voted) if voted else boxes
-        return logits, boxes
+        starts = range(0, len(logits), PHRASES_AT_ONCE)
+        parts = [self._voted(logits[at : at + PHRASES_AT_ONCE], boxes[at : at + PHRASES_AT_ONCE]) for at in starts]
+        return (
+            (torch.cat([part[0] for part in parts]), torch.cat([part[1] for part in parts]))
+            if parts
+            else (
+                logits,
+                boxes,
+            )
+        )
+
+    def _voted(self, logits: Tensor, boxes: Tensor) -> tuple[Tensor, Tensor]:
+        moved = voted_boxes(logits, boxes, self.config.voting) if self.config.voting else boxes
+        return (agreed_first(logits, moved, boxes) if self.config.agreement else logits), moved
 
     # --- the interface of grounders
 
@@ -292,7 +362,10 @@ class LiteGrounder(WordGrounder):
         chosen = content(batch)
         chosen = chosen | (real_words(batch) & ~chosen.any(1, keepdim=True))
         caption, place = chosen.nonzero(as_tuple=True)
-        scores = self.own_presence(self.lemma[batch.words[caption, place]], batch.regions, batch.image_of[caption])
+        words, image = self.lemma[batch.words[caption, place]], batch.image_of[caption]
+        scores = self.own_presence(words, batch.regions, image)
+        if self.config.labels.names:
+            scores = scores + self._doubt(self._labels_of_words(batch)[caption, place], batch.regions, image)
         total = torch.zeros_like(chosen[:, 0], dtype=scores.dtype).index_add(0, caption, scores)
         return total / chosen.sum(1).clamp(min=1)
 
@@ -301,7 +374,11 @@ class LiteGrounder(WordGrounder):
         if batch.phrases is None:
             raise DeixisError("this batch has no phrases to ground")
         heads, _, _ = self.read(batch, batch.phrases)
-        scores = self.own_presence(heads, batch.regions, batch.image_of[batch.phrases.caption])
+        image = batch.image_of[batch.phrases.caption]
+        scores = self.own_presence(heads, batch.regions, image)
+        if self.config.labels.names:
+            labels = self._labels(batch, batch.phrases)
+            scores = scores + self._doubt(labels, batch.regions, image) + self.config.labels.known * (labels != NONE)
         return torch.where(heads == UNKNOWN, 0.0, scores)
 
     def own_presence(self, words: Tensor, regions: RegionBatch, image: Tensor) -> Tensor:
@@ -310,6 +387,10 @@ class LiteGrounder(WordGrounder):
         prior = self._own_prior(self.group[words], regions, image)
         looks = torch.einsum("md,mnd->mn", self.evidence_words(words), seen.to(self.evidence_words.weight.dtype))
         return torch.logsumexp(looks.float() + prior, -1) - torch.logsumexp(prior, -1)
+
+    def _doubt(self, labels: Tensor, regions: RegionBatch, image: Tensor) -> Tensor:
+        """Return what the detector takes from the presence of the classes named, one in one image each, (M,)."""
+        return doubt_of(labels, self._classes(regions)[image], regions.mask[image], self.config.labels)
 
     def _own_prior(self, group: Tensor, regions: RegionBatch, image: Tensor) -> Tensor:
         """Return the prior of a group of words over the regions of one image each, (M, N)."""

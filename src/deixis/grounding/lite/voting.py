@@ -1,7 +1,9 @@
-"""Box voting: a box moves to the mean of the boxes around it, each weighted by how much the phrase likes it.
+"""Box voting: a box moves to the mean of the boxes around it, and the answer is the box that most shares agree with.
 
 Detectors refine their boxes so (Gidaris and Komodakis, ICCV 2015). Here the votes are a phrase's own shares
-of attention, so that the same region may move one way for "a man" and another for "a man on a horse".
+of attention, so that the same region may move one way for "a man" and another for "a man on a horse". And the best
+answer is not always the likeliest region: one that overlaps many likely ones by half is more probably right (a Bayes
+decision for "right from an overlap of .5 on").
 """
 
 from __future__ import annotations
@@ -27,3 +29,26 @@ def voted_boxes(logits: Tensor, boxes: Tensor, overlap: float = 0.5, temperature
     near = (iou(boxes, boxes) >= overlap) | own  # (P, N, N)
     weights = near * votes.clamp(min=1e-12).unsqueeze(-2)
     return (weights / weights.sum(-1, keepdim=True)) @ boxes.float()
+
+
+def agreed_first(
+    logits: Tensor, moved: Tensor, boxes: Tensor, sharpness: float = 20.0, temperature: float = 1.5
+) -> Tensor:
+    """Let the box that is most probably right change places with the likeliest one, (P, N) -> (P, N).
+
+    The others keep their order, so that a list of answers still holds different boxes.
+
+    Args:
+        logits: Scores of regions, -inf for padding, which is never chosen.
+        moved: The boxes that would be answered, (P, N, 4).
+        boxes: Where the scores were given, (P, N, 4).
+        sharpness: How steeply agreement rises about an overlap of one half.
+        temperature: Above 1 the shares are more equal than the scores.
+    """
+    shares = torch.softmax(logits.float() / temperature, -1)  # (P, N)
+    agreement = torch.sigmoid(sharpness * (iou(moved.float(), boxes.float()) - 0.5))  # (P, N, N)
+    right = (agreement @ shares.unsqueeze(-1)).squeeze(-1)
+    right = torch.where(torch.isfinite(logits), right, -torch.ones_like(right))
+    chosen, likeliest = right.argmax(-1, keepdim=True), logits.argmax(-1, keepdim=True)  # (P, 1)
+    first, other = logits.gather(-1, likeliest), logits.gather(-1, chosen)
+    return logits.scatter(-1, likeliest, other).scatter(-1, chosen, first)
