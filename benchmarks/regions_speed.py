@@ -3,7 +3,7 @@
 Same photos, same threads, one photo at a time, alternating within one run. On a busy machine the clock says more about
 the neighbours than about us, so the processor's time is measured beside it (with one thread it is what counts):
 
-    python benchmarks/regions_speed.py PHOTOS TEACHERS [--threads 1] [--count 40] [--extractor FOLDER]
+    python benchmarks/regions_speed.py PHOTOS TEACHERS [--threads 1] [--count 40] [--extractor FOLDER] [--precision int8]
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy as np
 import torch
 
 from deixis.images import load_image
-from deixis.regions.lite import LiteExtractor
+from deixis.regions.lite import PRECISIONS, LiteExtractor
 from deixis.regions.training.teachers import YoloxTeacher
 
 
@@ -30,11 +30,12 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--count", type=int, default=40)
     parser.add_argument("--extractor", type=Path, default=None)
+    parser.add_argument("--precision", choices=PRECISIONS, default="int8", help="int8 is what answers compute in")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     teacher = YoloxTeacher(options.teachers, options.threads)
-    extractor = LiteExtractor.load(options.extractor)
+    extractor = LiteExtractor.load(options.extractor).computing_in(options.precision)
     images = [load_image(path) for path in sorted(options.photos.iterdir())[: options.count + 3]]
     pixels = [np.asarray(image) for image in images]
     clocks = {"clock": time.perf_counter, "processor": time.process_time}

@@ -40,14 +40,18 @@ def test_a_box_without_area_keeps_its_place() -> None:
 def test_the_box_that_most_shares_agree_with_comes_first() -> None:
     boxes = torch.tensor([[[50.0, 50.0, 60.0, 60.0], [0, 0, 10, 10], [0, 0, 10, 11], [0, 0, 10, 12], [0, 0, 0, 0]]])
     logits = torch.tensor([[1.0, 0.4, 0.9, 0.5, -torch.inf]])  # the likeliest stands alone, three others agree
-    found = agreed_first(logits, boxes, boxes)
+    found, moved = agreed_first(logits, boxes, boxes, 0.9)
     assert found.argmax() == 2
     torch.testing.assert_close(found, torch.tensor([[0.9, 0.4, 1.0, 0.5, -torch.inf]]))
+    assert torch.equal(moved[0, [0, 1, 3, 4]], boxes[0, [0, 1, 3, 4]]), "only the first box moves"
+    torch.testing.assert_close(moved[0, 2], voted_boxes(logits, boxes, 0.9)[0, 2])
+    assert not torch.equal(moved[0, 2], boxes[0, 2])
 
 
 def test_a_box_that_is_much_likelier_stays_first() -> None:
     logits = torch.tensor([[9.0, 0.4, 0.9, 0.5]])
-    assert torch.equal(agreed_first(logits, BOXES[:, [2, 0, 1, 3]], BOXES[:, [2, 0, 1, 3]]), logits)
+    found, _ = agreed_first(logits, BOXES[:, [2, 0, 1, 3]], BOXES[:, [2, 0, 1, 3]], 0.5)
+    assert torch.equal(found, logits)
 
 
 def test_agreement_is_the_probability_of_being_right() -> None:
@@ -55,10 +59,11 @@ def test_agreement_is_the_probability_of_being_right() -> None:
     corners = torch.rand(20, 6, 2, 2, generator=generator) * 100
     boxes = torch.cat([corners.amin(2), corners.amax(2)], -1)
     logits = torch.randn(20, 6, generator=generator)
-    found = agreed_first(logits, boxes, boxes, sharpness=1e6, temperature=1.0).argmax(1)
+    alone = 1.1  # nobody overlaps so much: no vote, the first box stays too
+    found, moved = agreed_first(logits, boxes, boxes, alone, sharpness=1e6, temperature=1.0)
+    torch.testing.assert_close(moved, boxes)
     shares = logits.softmax(1)
     for phrase in range(20):
-        right = [
-            float(shares[phrase, iou(boxes[phrase, at : at + 1], boxes[phrase])[0] > 0.5].sum()) for at in range(6)
-        ]
-        assert right[int(found[phrase])] == max(right)
+        near = iou(boxes[phrase], boxes[phrase]) > 0.5
+        right = [float(shares[phrase, near[at]].sum()) for at in range(6)]
+        assert right[int(found[phrase].argmax())] == max(right)

@@ -100,8 +100,9 @@ class LiteConfig:
     """Weight of the teacher in the answer, beside the pupil."""
     voting: float = 0.0
     """Overlap from which regions vote on each other's boxes (``voting.py``); 0 leaves boxes as they are."""
-    agreement: bool = False
-    """Answer with the box that most shares agree with (``voting.py``), rather than with the likeliest region's."""
+    agreement: float = 0.0
+    """Answer with the box that most shares agree with, moved by all that overlap it so much (``voting.py``); 0: with
+    the likeliest region's."""
     position: float = 9.0
     """Weight of words such as "left" and "middle" (``positions.py``), in logits from the middle to a side."""
     labels: LabelOptions = field(default_factory=LabelOptions)
@@ -341,7 +342,9 @@ class LiteGrounder(WordGrounder):
 
     def _voted(self, logits: Tensor, boxes: Tensor) -> tuple[Tensor, Tensor]:
         moved = voted_boxes(logits, boxes, self.config.voting) if self.config.voting else boxes
-        return (agreed_first(logits, moved, boxes) if self.config.agreement else logits), moved
+        if self.config.agreement:
+            return agreed_first(logits, moved, boxes, self.config.agreement)
+        return logits, moved
 
     # --- the interface of grounders
 

@@ -32,23 +32,28 @@ def voted_boxes(logits: Tensor, boxes: Tensor, overlap: float = 0.5, temperature
 
 
 def agreed_first(
-    logits: Tensor, moved: Tensor, boxes: Tensor, sharpness: float = 20.0, temperature: float = 1.5
-) -> Tensor:
-    """Let the box that is most probably right change places with the likeliest one, (P, N) -> (P, N).
+    logits: Tensor, moved: Tensor, boxes: Tensor, overlap: float, sharpness: float = 20.0, temperature: float = 1.5
+) -> tuple[Tensor, Tensor]:
+    """Put the box that is most probably right first, after a vote of all that overlap it, (P, N) and (P, N, 4).
 
-    The others keep their order, so that a list of answers still holds different boxes.
+    It changes places with the likeliest; the others keep their order and boxes, so that a list of answers still holds
+    different ones.
 
     Args:
         logits: Scores of regions, -inf for padding, which is never chosen.
-        moved: The boxes that would be answered, (P, N, 4).
+        moved: The boxes that the others are answered with, (P, N, 4).
         boxes: Where the scores were given, (P, N, 4).
+        overlap: Intersection over union from which a region has a vote on the first box.
         sharpness: How steeply agreement rises about an overlap of one half.
         temperature: Above 1 the shares are more equal than the scores.
     """
+    wide = voted_boxes(logits, boxes, overlap)
     shares = torch.softmax(logits.float() / temperature, -1)  # (P, N)
-    agreement = torch.sigmoid(sharpness * (iou(moved.float(), boxes.float()) - 0.5))  # (P, N, N)
+    agreement = torch.sigmoid(sharpness * (iou(wide, boxes.float()) - 0.5))  # (P, N, N)
     right = (agreement @ shares.unsqueeze(-1)).squeeze(-1)
     right = torch.where(torch.isfinite(logits), right, -torch.ones_like(right))
     chosen, likeliest = right.argmax(-1, keepdim=True), logits.argmax(-1, keepdim=True)  # (P, 1)
     first, other = logits.gather(-1, likeliest), logits.gather(-1, chosen)
-    return logits.scatter(-1, likeliest, other).scatter(-1, chosen, first)
+    is_chosen = torch.arange(logits.shape[-1], device=logits.device) == chosen  # (P, N)
+    ordered = torch.where(is_chosen, first, logits.scatter(-1, likeliest, other))
+    return ordered, torch.where(is_chosen.unsqueeze(-1), wide.to(moved), moved)
