@@ -54,8 +54,8 @@ def test_order_by_hand(
     found = said(vocabulary, "a man with a hat", "a dog", "a dog and a dog")
     judge = CountsWord(other_words, "dog")
     chosen = Chooser(judge, other_words, vocabulary, 1.5)(found, make_regions(1))
-    # per word -1, -2 and -3.5; 1.5 for every dog; and half a point back for the second one
-    assert chosen.scores.tolist() == [[-0.5, -1.0, -1.0]]
+    # per word -1, -2 and -3.5; 1.5 for every dog; and 2.5 times as much back for the second one
+    assert chosen.scores.tolist() == [[-0.5, -1.0, -4.25]]
     assert [vocabulary.decode(row) for row in chosen.words[0].tolist()] == [
         ["a", "dog"],
         ["a", "man", "with", "a", "hat"],

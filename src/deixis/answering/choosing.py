@@ -17,8 +17,8 @@ from deixis.data.batch import Batch, RegionBatch
 from deixis.interfaces import Grounder
 from deixis.text.vocabulary import Vocabulary
 
-REPEATED = 0.5
-"""What a caption loses for each noun that it says again: "a cup with a cup" is seldom what anybody means."""
+REPEATED = 2.5
+"""How much match a noun that is said again costs: "a cup with a cup" is seldom what anybody means."""
 
 
 class Chooser:
@@ -26,7 +26,7 @@ class Chooser:
 
     Per word, because the sum would favour short captions, and a short caption has little that could fail to match. The
     match is a mean over words, so a caption could please the grounder by saying one sure noun twice: that costs
-    ``REPEATED`` each time.
+    ``REPEATED`` of match each time.
 
     Args:
         grounder: Who judges how well a caption matches its image.
@@ -48,7 +48,7 @@ class Chooser:
             return generated
         matches = self.matches(generated.words, regions)  # (B, G)
         scores = generated.log_probs.sum(-1) / generated.mask.sum(-1).clamp(min=1) + self.weight * matches
-        scores = scores - REPEATED * self.repeated(generated.words)
+        scores = scores - self.weight * REPEATED * self.repeated(generated.words)
         order = scores.argsort(dim=1, descending=True, stable=True)  # (B, G)
         rows = torch.arange(len(order), device=order.device).unsqueeze(1)
         return replace(
