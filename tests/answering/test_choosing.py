@@ -13,7 +13,7 @@ from deixis.answering.choosing import Chooser
 from deixis.captioning import Captioner
 from deixis.captioning.search.strategy import Generated, Strategy
 from deixis.data.batch import Batch, RegionBatch
-from deixis.text.vocabulary import END, Vocabulary
+from deixis.text.vocabulary import END, Entry, Vocabulary
 
 
 class CountsWord:
@@ -111,3 +111,12 @@ def test_only_nouns_count_as_repeated(vocabulary: Vocabulary) -> None:
     chooser = Chooser(CountsWord(vocabulary, "dog"), vocabulary, vocabulary, 1.0)
     found = said(vocabulary, "a dog and a dog and a dog", "a man with a hat and a ball", "the red red dog")
     assert chooser.repeated(found.words).tolist() == [[2, 0, 0]]
+
+
+def test_one_and_many_are_one_noun() -> None:
+    words = Vocabulary(
+        [Entry("a", 9, "DT", "a"), Entry("flowers", 8, "NNS", "flower"), Entry("flower", 7, "NN", "flower")]
+    )
+    chooser = Chooser(CountsWord(words, "flower"), words, words, 1.0)
+    found = said(words, "a flower a flowers", "a flower", "flowers")
+    assert chooser.repeated(found.words).tolist() == [[1, 0, 0]]

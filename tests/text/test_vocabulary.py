@@ -114,3 +114,10 @@ def test_missing_and_broken_files_say_the_way_out(tmp_path: Path) -> None:
     broken.write_text("{", encoding="utf-8")
     with pytest.raises(BadFileError, match=r"broken\.json, line 1"):
         Vocabulary.load(broken)
+
+
+def test_forms_of_one_word_share_an_id() -> None:
+    words = (("dogs", "dog"), ("ran", "run"), ("dog", "dog"), ("odd", ""))
+    vocabulary = Vocabulary([Entry(word, 9, "NN", lemma) for word, lemma in words])
+    first = len(SPECIAL_WORDS)
+    assert vocabulary.lemma_ids == [*range(first), first, first + 1, first, first + 3]

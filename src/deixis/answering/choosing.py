@@ -41,6 +41,7 @@ class Chooser:
         self.translated = torch.tensor(said.ids_in(known))  # (V,)
         self.kinds = torch.tensor(known.kinds)  # (V,)
         self.nouns = torch.tensor(said.is_noun)  # (V,)
+        self.lemmas = torch.tensor(said.lemma_ids)  # (V,)
 
     def __call__(self, generated: Generated, regions: RegionBatch) -> Generated:
         """Return the same captions, best first; ``regions`` are those the grounder looks at."""
@@ -70,6 +71,7 @@ class Chooser:
             return self.grounder.match(batch).float().view(images, count)
 
     def repeated(self, words: Tensor) -> Tensor:
-        """Return how many nouns of each caption were said in it before, (B, G, T) -> (B, G)."""
-        again = (words.unsqueeze(-1) == words.unsqueeze(-2)).tril(-1).any(-1)  # (B, G, T) whether it came before
+        """Return how many nouns of each caption were said in it before, as one or as many, (B, G, T) -> (B, G)."""
+        lemmas = self.lemmas.to(words.device)[words]
+        again = (lemmas.unsqueeze(-1) == lemmas.unsqueeze(-2)).tril(-1).any(-1)  # (B, G, T) whether it came before
         return (again & self.nouns.to(words.device)[words]).sum(-1)

@@ -16,7 +16,7 @@ from deixis.data.batch import Batch
 from deixis.grounding.base import WordGrounder
 from deixis.objectives.base import Context, Objective
 from deixis.processes import masked_mean
-from deixis.text.vocabulary import SPECIAL_WORDS, UNKNOWN, Vocabulary
+from deixis.text.vocabulary import UNKNOWN, Vocabulary
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,12 +43,8 @@ class ParaphraseConsistency(Objective):
     def __init__(self, options: ParaphraseOptions, vocabulary: Vocabulary) -> None:
         super().__init__()
         self.options = options
-        first: dict[str, int] = {}
-        lemma = list(range(len(SPECIAL_WORDS)))
-        for at, entry in enumerate(vocabulary.entries, len(SPECIAL_WORDS)):
-            lemma.append(first.setdefault(entry.lemma or entry.word, at))
         self.lemma: Tensor
-        self.register_buffer("lemma", torch.tensor(lemma), persistent=False)
+        self.register_buffer("lemma", torch.tensor(vocabulary.lemma_ids), persistent=False)
 
     def forward(self, context: Context) -> dict[str, Tensor]:
         """Return ``paraphrase_consistency`` and the share of pairs that choose the same region."""

@@ -182,6 +182,16 @@ class Vocabulary:
         """For each id, whether the word names something one can point at."""
         return [False] * len(SPECIAL_WORDS) + [entry.groundable for entry in self.entries]
 
+    @cached_property
+    def lemma_ids(self) -> list[int]:
+        """For each id, that of the first word with its lemma: forms of one word share it."""
+        first: dict[str, int] = {}
+        words = enumerate(self.entries, len(SPECIAL_WORDS))
+        return [
+            *range(len(SPECIAL_WORDS)),
+            *(first.setdefault(entry.lemma or entry.word, at) for at, entry in words),
+        ]
+
     @property
     def lemma_table(self) -> dict[str, str]:
         """Each word with its lemma, as object classes and metrics take it."""

@@ -421,15 +421,11 @@ class Branches(nn.Module):
 
 def word_facts(vocabulary: Vocabulary) -> dict[str, Tensor]:
     """Return per word: the id that stands for its lemma, its group, whether it is plural, or says nothing."""
-    first: dict[str, int] = {}
-    lemma = list(range(len(SPECIAL_WORDS)))
-    for at, entry in enumerate(vocabulary.entries, len(SPECIAL_WORDS)):
-        lemma.append(first.setdefault(entry.lemma or entry.word, at))
     special = [False] * len(SPECIAL_WORDS)
     other = [WordGroup.OTHER] * len(SPECIAL_WORDS)
     entries = vocabulary.entries
     return {
-        "lemma": torch.tensor(lemma),
+        "lemma": torch.tensor(vocabulary.lemma_ids),
         "group": torch.tensor([*other, *(word_group(entry.word, entry.lemma or entry.word) for entry in entries)]),
         "directions": direction_table(vocabulary),
         "empty": empty_words(vocabulary),
