@@ -3,7 +3,7 @@
 Same photos, same threads, one photo at a time, alternating within one run. On a busy machine the clock says more about
 the neighbours than about us, so the processor's time is measured beside it (with one thread it is what counts):
 
-    python benchmarks/regions_speed.py PHOTOS TEACHERS [--threads 1] [--count 40] [--extractor FOLDER] [--precision int8]
+    python benchmarks/regions_speed.py PHOTOS TEACHERS [--threads 1] [--count 40] [--precision int8]
 """
 
 from __future__ import annotations
