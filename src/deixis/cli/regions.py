@@ -9,7 +9,7 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
@@ -17,6 +17,7 @@ from deixis.errors import DeixisError
 
 if TYPE_CHECKING:
     from deixis.regions.extraction.tasks import Source
+    from deixis.regions.lite import Precision
 
 app = typer.Typer(
     no_args_is_help=True, add_completion=False, help="Find and store the regions of photos; measure their recall."
@@ -70,7 +71,7 @@ def extract(
     ids, source = _images(find(data, "data"), "+".join(split or ()) or None, format)
     ids = ids[:limit]
     extractor = with_overlap(extractor, suppress)
-    settings = Settings(extractor, max_regions, dense, feature_map, precision)
+    settings = Settings(extractor, max_regions, dense, feature_map, cast("Precision", precision))  # it refuses others
     with _ProgressBar(quiet=json_output) as bar:
         store = run(
             ids,
