@@ -135,3 +135,11 @@ def test_other_classes_are_refused_with_the_key_to_change() -> None:
     sizes = InputSizes(words=len(VOCABULARY), features=5, classes=3)
     with pytest.raises(DeixisError, match=r"model\.labels\.names is coco, but these regions have 3 classes"):
         LiteGrounder(LiteConfig(labels=COCO), sizes, VOCABULARY)
+
+
+def test_regions_without_classes_are_answered_without_labels() -> None:
+    sizes = InputSizes(words=len(VOCABULARY), features=5, classes=0)
+    model = LiteGrounder(LiteConfig(width=6, labels=COCO), sizes, VOCABULARY).eval()
+    assert model.labels.names == ""
+    asked = _asked("dog", torch.zeros(4, len(COCO_NAMES)))
+    assert torch.isfinite(model.phrase_presence(replace(asked, regions=replace(asked.regions, class_probs=None)))).all()

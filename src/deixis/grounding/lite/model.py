@@ -118,9 +118,10 @@ class LiteGrounder(WordGrounder):
     def __init__(self, config: LiteConfig, sizes: InputSizes, vocabulary: Vocabulary) -> None:
         super().__init__(vocabulary, config.answers)
         self.config, self.sizes = config, sizes
-        if config.labels.names and sizes.classes != len(NAMES[config.labels.names]):
+        self.labels = config.labels if sizes.classes else LabelOptions()  # regions without classes: nothing to read
+        if self.labels.names and sizes.classes != len(NAMES[self.labels.names]):
             raise DeixisError(
-                f"model.labels.names is {config.labels.names}, but these regions have {sizes.classes} classes: set it "
+                f"model.labels.names is {self.labels.names}, but these regions have {sizes.classes} classes: set it "
                 'to ""'
             )
         words, width = len(vocabulary), config.width
@@ -150,7 +151,7 @@ class LiteGrounder(WordGrounder):
         self.of = vocabulary.id("of") if "of" in vocabulary else -1
         for name, values in word_facts(vocabulary).items():
             self.register_buffer(name, values, persistent=False)  # the vocabulary's file says it all
-        named = label_table(vocabulary, config.labels)
+        named = label_table(vocabulary, self.labels)
         self.register_buffer("label", named.alone, persistent=False)
         self.register_buffer("label_pairs", named.pairs, persistent=False)
 
@@ -269,11 +270,9 @@ class LiteGrounder(WordGrounder):
         logits = torch.log_softmax(self.pupil(batch, phrases), -1)
         if self.config.mix:
             logits = logits + self.config.mix * torch.log_softmax(self.teacher(batch, phrases), -1)
-        if self.config.labels.names:
+        if self.labels.names:
             probabilities = self._classes(batch.regions)[batch.image_of[phrases.caption]]
-            logits = logits + self.config.labels.answers * class_log_probability(
-                self._labels(batch, phrases), probabilities
-            )
+            logits = logits + self.labels.answers * class_log_probability(self._labels(batch, phrases), probabilities)
         if self.answers.things:
             logits = torch.where(self._names_a_part(batch, phrases), self._of_wearers(batch, phrases, logits), logits)
         if self.config.position:
@@ -367,7 +366,7 @@ class LiteGrounder(WordGrounder):
         caption, place = chosen.nonzero(as_tuple=True)
         words, image = self.lemma[batch.words[caption, place]], batch.image_of[caption]
         scores = self.own_presence(words, batch.regions, image)
-        if self.config.labels.names:
+        if self.labels.names:
             scores = scores + self._doubt(self._labels_of_words(batch)[caption, place], batch.regions, image)
         total = torch.zeros_like(chosen[:, 0], dtype=scores.dtype).index_add(0, caption, scores)
         return total / chosen.sum(1).clamp(min=1)
@@ -379,9 +378,9 @@ class LiteGrounder(WordGrounder):
         heads, _, _ = self.read(batch, batch.phrases)
         image = batch.image_of[batch.phrases.caption]
         scores = self.own_presence(heads, batch.regions, image)
-        if self.config.labels.names:
+        if self.labels.names:
             labels = self._labels(batch, batch.phrases)
-            scores = scores + self._doubt(labels, batch.regions, image) + self.config.labels.known * (labels != NONE)
+            scores = scores + self._doubt(labels, batch.regions, image) + self.labels.known * (labels != NONE)
         return torch.where(heads == UNKNOWN, 0.0, scores)
 
     def own_presence(self, words: Tensor, regions: RegionBatch, image: Tensor) -> Tensor:
@@ -393,7 +392,7 @@ class LiteGrounder(WordGrounder):
 
     def _doubt(self, labels: Tensor, regions: RegionBatch, image: Tensor) -> Tensor:
         """Return what the detector takes from the presence of the classes named, one in one image each, (M,)."""
-        return doubt_of(labels, self._classes(regions)[image], regions.mask[image], self.config.labels)
+        return doubt_of(labels, self._classes(regions)[image], regions.mask[image], self.labels)
 
     def _own_prior(self, group: Tensor, regions: RegionBatch, image: Tensor) -> Tensor:
         """Return the prior of a group of words over the regions of one image each, (M, N)."""
