@@ -114,7 +114,7 @@ def small_bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
     from deixis.training.recipe import Recipe
 
     torch.manual_seed(1)
-    extractor = LiteExtractor.load()
+    extractor = LiteExtractor.load().computing_in("int8")  # as answers do
     found = extractor.extract([read_photo(EXAMPLES / name) for name in BY_HEART])
     words = sorted({word for text in BY_HEART.values() for word in text.split()})
     entries = [Entry(word, 9, "NN" if word in THINGS else "IN", word, word in THINGS) for word in words]

@@ -150,7 +150,7 @@ def test_branches_learn_from_a_soft_baseline(state: str, tiny: list[str], baseli
 def test_everything_at_once(tiny: list[str], baseline: Path, teacher: Path, tmp_path: Path) -> None:
     options = [f"stages.point.objectives.distillation.teacher={teacher}", "stages.reward.epochs=2"]
     options += [f"stages.reward.objectives.self_critical.grounders={{{teacher}: 1.0}}", "stages.reward.batch=8"]
-    options.append("stages.point.objectives.distillation.weight=1.0")  # the recipe's .02 shows after many more steps
+    options.append("stages.point.objectives.distillation.weight=5.0")  # the recipe's .02 shows after many more steps
     losses = run("combined", tmp_path / "run", *tiny, *point(6, 0.01), *options, f"start_from={baseline}")
     pointing = [entry for entry in losses if entry["stage"] == "point"]  # type: ignore[comparison-overlap]
     assert len(pointing) == 24

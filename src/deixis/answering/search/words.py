@@ -40,7 +40,7 @@ def word_scores(grounder: Grounder, vocabulary: Vocabulary, words: Sequence[str]
     """Return how well each word alone fits each photo, (W, B)."""
     if isinstance(grounder, LiteGrounder):  # scores every word against every photo in one product
         ids = torch.tensor([vocabulary.id(word) for word in words], device=regions.features.device)
-        found: Floats = grounder.presence(grounder.lemma[ids], regions).float().cpu().numpy()
+        found: Floats = grounder.match_of_words(ids, regions).float().cpu().numpy()
         return found
     encoder = CaptionEncoder(vocabulary)
     encoded = [encoder(Sentence(word, tokenise(word))) for word in words]

@@ -112,8 +112,16 @@ def class_log_probability(labels: Tensor, probabilities: Tensor) -> Tensor:
 
 
 def doubt_of(labels: Tensor, probabilities: Tensor, mask: Tensor, options: LabelOptions) -> Tensor:
-    """Return what to take from the presence of things, at most 0, (P,); probabilities (P, N, C), mask (P, N)."""
+    """Return what to take from the presence of things, at most 0, (P,).
+
+    Args:
+        labels: The classes named, (P,), NONE where none.
+        probabilities: Of each region, (P, N, C), or of one image for all, (1, N, C).
+        mask: Which regions there are, (P, N) or (1, N).
+        options: How much it counts.
+    """
     wide = labels.clamp(min=0).view(-1, 1, 1).expand(-1, probabilities.shape[1], 1)
-    best = (probabilities.gather(2, wide).squeeze(2) * mask).amax(1).clamp(LEAST, 1 - SMALLEST)  # (P,)
+    own = probabilities.expand(len(labels), -1, -1).gather(2, wide).squeeze(2)
+    best = (own * mask).amax(1).clamp(LEAST, 1 - SMALLEST)  # (P,)
     below = (best.logit() + options.doubt).clamp(max=0)
     return options.presence * torch.where(labels == NONE, torch.zeros_like(below), below)

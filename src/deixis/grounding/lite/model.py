@@ -184,6 +184,18 @@ class LiteGrounder(WordGrounder):
         prior = self.prior(words, regions)
         return torch.logsumexp(self.evidence(words, regions) + prior, -1) - torch.logsumexp(prior, -1)
 
+    def match_of_words(self, words: Tensor, regions: RegionBatch) -> Tensor:
+        """Return how well each word alone fits each image, as :meth:`match` counts it, (M,) -> (M, B)."""
+        found = self.presence(self.lemma[words], regions)
+        if not self.labels.names:
+            return found
+        nouns = torch.tensor(self.vocabulary.is_noun, device=words.device)[words]
+        labels = torch.where(nouns, self.label[self.lemma[words]], NONE)
+        classes = self._classes(regions)
+        images = range(len(regions))
+        doubts = [doubt_of(labels, classes[[at]], regions.mask[[at]], self.labels) for at in images]
+        return found + torch.stack(doubts, 1)
+
     # --- answers: regions of phrases
 
     def read(self, batch: Batch, phrases: PhraseBatch) -> tuple[Tensor, Tensor, Tensor]:
