@@ -116,12 +116,12 @@ def doubt_of(labels: Tensor, probabilities: Tensor, mask: Tensor, options: Label
 
     Args:
         labels: The classes named, (P,), NONE where none.
-        probabilities: Of each region, (P, N, C), or of one image for all, (1, N, C).
-        mask: Which regions there are, (P, N) or (1, N).
+        probabilities: Of each region, (P, N, C).
+        mask: Which regions there are, (P, N).
         options: How much it counts.
     """
     wide = labels.clamp(min=0).view(-1, 1, 1).expand(-1, probabilities.shape[1], 1)
-    own = probabilities.expand(len(labels), -1, -1).gather(2, wide).squeeze(2)
+    own = probabilities.gather(2, wide).squeeze(2)
     best = (own * mask).amax(1).clamp(LEAST, 1 - SMALLEST)  # (P,)
     below = (best.logit() + options.doubt).clamp(max=0)
     return options.presence * torch.where(labels == NONE, torch.zeros_like(below), below)

@@ -192,8 +192,10 @@ class LiteGrounder(WordGrounder):
         nouns = torch.tensor(self.vocabulary.is_noun, device=words.device)[words]
         labels = torch.where(nouns, self.label[self.lemma[words]], NONE)
         classes = self._classes(regions)
-        images = range(len(regions))
-        doubts = [doubt_of(labels, classes[[at]], regions.mask[[at]], self.labels) for at in images]
+        every = len(labels), -1, -1
+        doubts = [
+            doubt_of(labels, classes[[at]].expand(every), regions.mask[[at]], self.labels) for at in range(len(regions))
+        ]
         return found + torch.stack(doubts, 1)
 
     # --- answers: regions of phrases
