@@ -10,8 +10,10 @@ import torch
 from deixis.data.batch import Batch, PhraseBatch, RegionBatch
 from deixis.data.pad import pad_regions
 from deixis.data.sizes import InputSizes
-from deixis.grounding.lite.model import LiteConfig, LiteGrounder, word_facts
+from deixis.grounding.lite.config import LiteConfig
+from deixis.grounding.lite.model import LiteGrounder
 from deixis.grounding.lite.region_facts import FACTS, region_facts
+from deixis.grounding.lite.word_facts import word_facts
 from deixis.grounding.lite.word_groups import WordGroup
 from deixis.text.rules.chunker import chunk
 from deixis.text.vocabulary import UNKNOWN, Entry, Vocabulary

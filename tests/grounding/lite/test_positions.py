@@ -10,7 +10,8 @@ from torch import Tensor
 
 from deixis.data.batch import Batch, PhraseBatch
 from deixis.data.sizes import InputSizes
-from deixis.grounding.lite.model import LiteConfig, LiteGrounder
+from deixis.grounding.lite.config import LiteConfig
+from deixis.grounding.lite.model import LiteGrounder
 from deixis.grounding.lite.positions import (
     AXES,
     DIRECTIONS,

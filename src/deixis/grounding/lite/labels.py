@@ -7,16 +7,19 @@ COCO's categories; nothing here learns, and no phrase has met a box.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import torch
-from torch import Tensor
+import torch.nn.functional as F
+from torch import Tensor, nn
 
+from deixis.errors import DeixisError
 from deixis.text.coco_names import COCO_NAMES
 from deixis.text.rules.hypernyms import wider_names
 from deixis.text.rules.lemmas import lemmatise_noun
-from deixis.text.vocabulary import SPECIAL_WORDS, Vocabulary
+from deixis.text.vocabulary import PAD, SPECIAL_WORDS, Vocabulary
 
 ALSO = {
     "aeroplane": "airplane",
@@ -56,21 +59,71 @@ class LabelOptions:
     presence: float = 0.5
     """How much log-odds below ``-doubt`` that any region has the class take from how present the thing is."""
     doubt: float = 6.0
+    """How sure of the opposite the detector must be before it takes anything."""
     known: float = 3.0
     """What is added for a phrase that names a class, so that one threshold serves phrases with and without one."""
 
 
-@dataclass(frozen=True, slots=True)
-class LabelTable:
-    """Which class each word names by itself, and which pairs of words name one together."""
+class Labels(nn.Module):
+    """Which classes the words of a vocabulary name, and what regions that have such classes say then."""
 
-    alone: Tensor  # (V,) NONE where it names none
-    pairs: Tensor  # (R, 3) first word, second word, class
+    alone: Tensor  # (V,) the class a word names by itself, NONE where it names none
+    pairs: Tensor  # (R, 3) first word, second word, the class they name together
+
+    def __init__(self, options: LabelOptions, classes: int, vocabulary: Vocabulary) -> None:
+        """Take how many classes the regions have; where they have none, no word names any."""
+        super().__init__()
+        self.options = options
+        self.in_use = bool(options.names and classes)
+        if self.in_use and classes != len(NAMES[options.names]):
+            raise DeixisError(
+                f'model.labels.names is {options.names}, but these regions have {classes} classes: set it to ""'
+            )
+        names = NAMES[options.names] if self.in_use else ()
+        alone, pairs = named_by(vocabulary, names)
+        self.register_buffer("alone", alone, persistent=False)  # the vocabulary's file says it all
+        self.register_buffer("pairs", pairs, persistent=False)
+
+    def of_phrases(self, heads: Tensor, modifiers: Tensor) -> Tensor:
+        """Return the class that each phrase names, (P,), NONE where none; heads (P,), modifiers (P, T)."""
+        labels = self.alone[heads]
+        if not len(self.pairs):
+            return labels
+        first = (modifiers.unsqueeze(2) == self.pairs[:, 0]).any(1)  # (P, R)
+        together = first & (heads.unsqueeze(1) == self.pairs[:, 1])
+        return torch.where(together.any(1), self.pairs[:, 2][together.float().argmax(1)], labels)
+
+    def of_words(self, words: Tensor, nouns: Tensor) -> Tensor:
+        """Return the class that each word names by itself, (M,): only nouns name one, "orange" may be a colour."""
+        return torch.where(nouns, self.alone[words], NONE)
+
+    def of_captions(self, words: Tensor, nouns: Tensor) -> Tensor:
+        """Return the class that each word names, (C, T): only nouns that no noun follows, for "a train station"."""
+        last = nouns & ~F.pad(nouns[:, 1:], (0, 1))
+        before = F.pad(words[:, :-1], (1, 0), value=PAD)
+        return torch.where(last, self.of_phrases(words.flatten(), before.reshape(-1, 1)).view_as(words), NONE)
+
+    def leaning(self, labels: Tensor, probabilities: Tensor) -> Tensor:
+        """Return what each region's probability of the class adds to its logit, (P,) and (P, N, C) -> (P, N)."""
+        wide = labels.clamp(min=0).view(-1, 1, 1).expand(-1, probabilities.shape[1], 1)
+        own = probabilities.gather(2, wide).squeeze(2).clamp(min=SMALLEST).log()
+        return self.options.answers * torch.where(labels.unsqueeze(1) == NONE, torch.zeros_like(own), own)
+
+    def doubt(self, labels: Tensor, best: Tensor) -> Tensor:
+        """Return what to take from the presence of things, at most 0, where no region has more of the class than best.
+
+        The classes and their probabilities have one shape, or are broadcast.
+        """
+        below = (best.clamp(LEAST, 1 - SMALLEST).logit() + self.options.doubt).clamp(max=0)
+        return self.options.presence * torch.where(labels == NONE, torch.zeros_like(below), below)
+
+    def levelling(self, labels: Tensor) -> Tensor:
+        """Return what is added to the presence of phrases that name a class, (P,)."""
+        return self.options.known * (labels != NONE)
 
 
-def label_table(vocabulary: Vocabulary, options: LabelOptions) -> LabelTable:
-    """Return what the words of a vocabulary name."""
-    names = NAMES.get(options.names, ())
+def named_by(vocabulary: Vocabulary, names: Sequence[str]) -> tuple[Tensor, Tensor]:
+    """Return the class each word names alone, (V,), and the pairs of words that name one together, (R, 3)."""
     lemmas = [""] * len(SPECIAL_WORDS) + [entry.lemma or entry.word for entry in vocabulary.entries]
     of = {lemmatise_noun(name): at for at, name in enumerate(names)}
     of |= {other: names.index(name) for other, name in ALSO.items() if name in names}
@@ -86,42 +139,9 @@ def label_table(vocabulary: Vocabulary, options: LabelOptions) -> LabelTable:
         for second in _spelled(lemmas, two[1])
     ]
     alone = torch.tensor([named(word) if word else NONE for word in lemmas])
-    return LabelTable(alone, torch.tensor(pairs, dtype=torch.long).reshape(-1, 3))
+    return alone, torch.tensor(pairs, dtype=torch.long).reshape(-1, 3)
 
 
 def _spelled(lemmas: list[str], word: str) -> list[int]:
     """Where a word or its lemma stands in a list."""
     return [at for at, lemma in enumerate(lemmas) if lemma in (word, lemmatise_noun(word))]
-
-
-def labels_of(heads: Tensor, modifiers: Tensor, alone: Tensor, pairs: Tensor) -> Tensor:
-    """Return the class that each phrase names, (P,), NONE where none; heads (P,), modifiers (P, T)."""
-    labels = alone[heads]
-    if not len(pairs):
-        return labels
-    first = (modifiers.unsqueeze(2) == pairs[:, 0]).any(1)  # (P, R)
-    together = first & (heads.unsqueeze(1) == pairs[:, 1])
-    return torch.where(together.any(1), pairs[:, 2][together.float().argmax(1)], labels)
-
-
-def class_log_probability(labels: Tensor, probabilities: Tensor) -> Tensor:
-    """Return the logarithm of each region's probability of the class, (P,) and (P, N, C) -> (P, N); 0 without one."""
-    wide = labels.clamp(min=0).view(-1, 1, 1).expand(-1, probabilities.shape[1], 1)
-    own = probabilities.gather(2, wide).squeeze(2).clamp(min=SMALLEST).log()
-    return torch.where(labels.unsqueeze(1) == NONE, torch.zeros_like(own), own)
-
-
-def doubt_of(labels: Tensor, probabilities: Tensor, mask: Tensor, options: LabelOptions) -> Tensor:
-    """Return what to take from the presence of things, at most 0, (P,).
-
-    Args:
-        labels: The classes named, (P,), NONE where none.
-        probabilities: Of each region, (P, N, C).
-        mask: Which regions there are, (P, N).
-        options: How much it counts.
-    """
-    wide = labels.clamp(min=0).view(-1, 1, 1).expand(-1, probabilities.shape[1], 1)
-    own = probabilities.gather(2, wide).squeeze(2)
-    best = (own * mask).amax(1).clamp(LEAST, 1 - SMALLEST)  # (P,)
-    below = (best.logit() + options.doubt).clamp(max=0)
-    return options.presence * torch.where(labels == NONE, torch.zeros_like(below), below)

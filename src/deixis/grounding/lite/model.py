@@ -10,8 +10,6 @@ errors mostly cancel, so that the pupil is better than the teacher. No box a per
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -19,95 +17,20 @@ from torch import Tensor, nn
 from deixis.data.batch import Batch, PhraseBatch, RegionBatch, WordKind
 from deixis.data.sizes import InputSizes
 from deixis.errors import DeixisError
-from deixis.grounding.base import AnswerOptions, WordGrounder, real_words
+from deixis.grounding.base import WordGrounder, real_words
+from deixis.grounding.lite.config import LiteConfig
 from deixis.grounding.lite.coverage import cell_masks, coverage
-from deixis.grounding.lite.labels import (
-    NAMES,
-    NONE,
-    LabelOptions,
-    class_log_probability,
-    doubt_of,
-    label_table,
-    labels_of,
-)
-from deixis.grounding.lite.positions import (
-    Positions,
-    direction_table,
-    empty_words,
-    ordinal_table,
-    ranks,
-    read_positions,
-    region_positions,
-)
+from deixis.grounding.lite.labels import Labels
+from deixis.grounding.lite.positions import Positions, ranks, read_positions, region_positions
 from deixis.grounding.lite.region_facts import FACTS, attached, region_facts
 from deixis.grounding.lite.voting import agreed_first, voted_boxes
 from deixis.grounding.lite.wearers import wearer_logits
-from deixis.grounding.lite.word_groups import WordGroup, word_group
-from deixis.text.vocabulary import END, PAD, SPECIAL_WORDS, UNKNOWN, Vocabulary
+from deixis.grounding.lite.word_facts import word_facts
+from deixis.grounding.lite.word_groups import WordGroup
+from deixis.text.vocabulary import PAD, UNKNOWN, Vocabulary
 
-ARTICLES = ("a", "an", "the")
-PLURAL_TAGS = ("NNS", "NNPS")
 SMALLEST_SIZE = 0.003
 PHRASES_AT_ONCE = 256
-
-
-@dataclass(frozen=True, slots=True)
-class GroupWeights:
-    """What the teacher adds up for a group of words, in logarithms. Chosen on validation photos from coarse grids."""
-
-    evidence: float = 0.25
-    modifiers: float = 0.2
-    prior: float = 1.0
-    """Objectness for things, else the better of regionness and half of it."""
-    coverage: float = 1.0
-    size: float = 0.0
-    """Exponent of a box's share of the picture."""
-    attached: float = 0.0
-    """Exponent of how surely a box is part of a larger thing."""
-    middle: float = 0.6
-    sharpness: float = 8.0
-
-
-@dataclass(frozen=True, slots=True)
-class TeacherOptions:
-    """The weights of each group of words, by the names of :class:`WordGroup`.
-
-    The defaults belong to regions that name less surely (those of 0.1.0); ``grounding/lite`` has those of today's.
-    """
-
-    thing: GroupWeights = GroupWeights(evidence=0.4, prior=2.0, coverage=0.0, size=0.3)
-    worn: GroupWeights = GroupWeights(coverage=0.0, size=0.3, attached=0.5)
-    body: GroupWeights = GroupWeights(size=-0.6, middle=0.8)
-    place: GroupWeights = GroupWeights(evidence=0.15, size=0.3, sharpness=4.0)
-    other: GroupWeights = GroupWeights(size=-0.3, middle=0.3)
-
-    def table(self) -> Tensor:
-        """Return the weights as rows of numbers, (groups, fields)."""
-        groups = [getattr(self, group.name.lower()) for group in WordGroup]
-        return torch.tensor([[getattr(group, item.name) for item in fields(GroupWeights)] for group in groups])
-
-
-@dataclass(frozen=True, slots=True)
-class LiteConfig:
-    """Options of the grounder."""
-
-    width: int = 192
-    dropout: float = 0.1
-    teacher: TeacherOptions = field(default_factory=TeacherOptions)
-    grid: int = 14
-    """Cells along a side of the picture, on which evidence is spread out."""
-    mix: float = 0.0
-    """Weight of the teacher in the answer, beside the pupil."""
-    voting: float = 0.0
-    """Overlap from which regions vote on each other's boxes (``voting.py``); 0 leaves boxes as they are."""
-    agreement: float = 0.0
-    """Answer with the box that most shares agree with, moved by all that overlap it so much (``voting.py``); 0: with
-    the likeliest region's."""
-    position: float = 9.0
-    """Weight of words such as "left" and "middle" (``positions.py``), in logits from the middle to a side."""
-    labels: LabelOptions = field(default_factory=LabelOptions)
-    """How the detector's classes take part in answers (``labels.py``); training does not see them."""
-    answers: AnswerOptions = field(default_factory=AnswerOptions)
 
 
 class LiteGrounder(WordGrounder):
@@ -118,12 +41,7 @@ class LiteGrounder(WordGrounder):
     def __init__(self, config: LiteConfig, sizes: InputSizes, vocabulary: Vocabulary) -> None:
         super().__init__(vocabulary, config.answers)
         self.config, self.sizes = config, sizes
-        self.labels = config.labels if sizes.classes else LabelOptions()  # regions without classes: nothing to read
-        if self.labels.names and sizes.classes != len(NAMES[self.labels.names]):
-            raise DeixisError(
-                f"model.labels.names is {self.labels.names}, but these regions have {sizes.classes} classes: set it "
-                'to ""'
-            )
+        self.labels = Labels(config.labels, sizes.classes, vocabulary)
         words, width = len(vocabulary), config.width
         looked = sizes.features + sizes.classes
         self.evidence_words = nn.Embedding(words, width)
@@ -146,14 +64,9 @@ class LiteGrounder(WordGrounder):
         self.directions: Tensor
         self.empty: Tensor
         self.ordinals: Tensor
-        self.label: Tensor
-        self.label_pairs: Tensor
         self.of = vocabulary.id("of") if "of" in vocabulary else -1
         for name, values in word_facts(vocabulary).items():
             self.register_buffer(name, values, persistent=False)  # the vocabulary's file says it all
-        named = label_table(vocabulary, self.labels)
-        self.register_buffer("label", named.alone, persistent=False)
-        self.register_buffer("label_pairs", named.pairs, persistent=False)
 
     # --- evidence: what words look like
 
@@ -187,16 +100,12 @@ class LiteGrounder(WordGrounder):
     def match_of_words(self, words: Tensor, regions: RegionBatch) -> Tensor:
         """Return how well each word alone fits each image, as :meth:`match` counts it, (M,) -> (M, B)."""
         found = self.presence(self.lemma[words], regions)
-        if not self.labels.names:
+        if not self.labels.in_use:
             return found
         nouns = torch.tensor(self.vocabulary.is_noun, device=words.device)[words]
-        labels = torch.where(nouns, self.label[self.lemma[words]], NONE)
-        classes = self._classes(regions)
-        every = len(labels), -1, -1
-        doubts = [
-            doubt_of(labels, classes[[at]].expand(every), regions.mask[[at]], self.labels) for at in range(len(regions))
-        ]
-        return found + torch.stack(doubts, 1)
+        labels = self.labels.of_words(self.lemma[words], nouns)
+        best = self._best_of_classes(regions)[:, labels.clamp(min=0)].T  # (M, B)
+        return found + self.labels.doubt(labels.unsqueeze(1), best)
 
     # --- answers: regions of phrases
 
@@ -284,9 +193,9 @@ class LiteGrounder(WordGrounder):
         logits = torch.log_softmax(self.pupil(batch, phrases), -1)
         if self.config.mix:
             logits = logits + self.config.mix * torch.log_softmax(self.teacher(batch, phrases), -1)
-        if self.labels.names:
-            probabilities = self._classes(batch.regions)[batch.image_of[phrases.caption]]
-            logits = logits + self.labels.answers * class_log_probability(self._labels(batch, phrases), probabilities)
+        if self.labels.in_use:
+            classes = self._classes(batch.regions)[batch.image_of[phrases.caption]]
+            logits = logits + self.labels.leaning(self._labels(batch, phrases), classes)
         if self.answers.things:
             logits = torch.where(self._names_a_part(batch, phrases), self._of_wearers(batch, phrases, logits), logits)
         if self.config.position:
@@ -305,15 +214,7 @@ class LiteGrounder(WordGrounder):
     def _labels(self, batch: Batch, phrases: PhraseBatch) -> Tensor:
         """Return which of the detector's classes each phrase names, (P,)."""
         heads, modifiers, _ = self.read(batch, phrases)
-        return labels_of(heads, modifiers, self.label, self.label_pairs)
-
-    def _labels_of_words(self, batch: Batch) -> Tensor:
-        """Return which class each word names, (C, T): only nouns that no noun follows, for "a train station"."""
-        noun = batch.tags == WordKind.NOUN
-        alone = noun & ~F.pad(noun[:, 1:], (0, 1))
-        before = F.pad(self.lemma[batch.words][:, :-1], (1, 0), value=PAD)
-        named = labels_of(self.lemma[batch.words].flatten(), before.reshape(-1, 1), self.label, self.label_pairs)
-        return torch.where(alone, named.view_as(noun), NONE)
+        return self.labels.of_phrases(heads, modifiers)
 
     def _classes(self, regions: RegionBatch) -> Tensor:
         """Return the detector's classes, (B, N, C)."""
@@ -344,14 +245,10 @@ class LiteGrounder(WordGrounder):
         logits, boxes = super().ranked_boxes(batch)
         starts = range(0, len(logits), PHRASES_AT_ONCE)
         parts = [self._voted(logits[at : at + PHRASES_AT_ONCE], boxes[at : at + PHRASES_AT_ONCE]) for at in starts]
-        return (
-            (torch.cat([part[0] for part in parts]), torch.cat([part[1] for part in parts]))
-            if parts
-            else (
-                logits,
-                boxes,
-            )
-        )
+        if not parts:
+            return logits, boxes
+        ordered, moved = zip(*parts, strict=True)
+        return torch.cat(ordered), torch.cat(moved)
 
     def _voted(self, logits: Tensor, boxes: Tensor) -> tuple[Tensor, Tensor]:
         moved = voted_boxes(logits, boxes, self.config.voting) if self.config.voting else boxes
@@ -380,8 +277,9 @@ class LiteGrounder(WordGrounder):
         caption, place = chosen.nonzero(as_tuple=True)
         words, image = self.lemma[batch.words[caption, place]], batch.image_of[caption]
         scores = self.own_presence(words, batch.regions, image)
-        if self.labels.names:
-            scores = scores + self._doubt(self._labels_of_words(batch)[caption, place], batch.regions, image)
+        if self.labels.in_use:
+            labels = self.labels.of_captions(self.lemma[batch.words], batch.tags == WordKind.NOUN)
+            scores = scores + self._doubt(labels[caption, place], batch.regions, image)
         total = torch.zeros_like(chosen[:, 0], dtype=scores.dtype).index_add(0, caption, scores)
         return total / chosen.sum(1).clamp(min=1)
 
@@ -392,9 +290,9 @@ class LiteGrounder(WordGrounder):
         heads, _, _ = self.read(batch, batch.phrases)
         image = batch.image_of[batch.phrases.caption]
         scores = self.own_presence(heads, batch.regions, image)
-        if self.labels.names:
+        if self.labels.in_use:
             labels = self._labels(batch, batch.phrases)
-            scores = scores + self._doubt(labels, batch.regions, image) + self.labels.known * (labels != NONE)
+            scores = scores + self._doubt(labels, batch.regions, image) + self.labels.levelling(labels)
         return torch.where(heads == UNKNOWN, 0.0, scores)
 
     def own_presence(self, words: Tensor, regions: RegionBatch, image: Tensor) -> Tensor:
@@ -406,7 +304,11 @@ class LiteGrounder(WordGrounder):
 
     def _doubt(self, labels: Tensor, regions: RegionBatch, image: Tensor) -> Tensor:
         """Return what the detector takes from the presence of the classes named, one in one image each, (M,)."""
-        return doubt_of(labels, self._classes(regions)[image], regions.mask[image], self.labels)
+        return self.labels.doubt(labels, self._best_of_classes(regions)[image, labels.clamp(min=0)])
+
+    def _best_of_classes(self, regions: RegionBatch) -> Tensor:
+        """Return the highest probability that any region of an image has of each class, (B, C)."""
+        return (self._classes(regions) * regions.mask.unsqueeze(-1)).amax(1)
 
     def _own_prior(self, group: Tensor, regions: RegionBatch, image: Tensor) -> Tensor:
         """Return the prior of a group of words over the regions of one image each, (M, N)."""
@@ -430,24 +332,6 @@ class Branches(nn.Module):
         """Return the vectors."""
         added: Tensor = self.straight(seen) + self.out(self.dropout(F.gelu(self.hidden(seen))))
         return added
-
-
-def word_facts(vocabulary: Vocabulary) -> dict[str, Tensor]:
-    """Return per word: the id that stands for its lemma, its group, whether it is plural, or says nothing."""
-    special = [False] * len(SPECIAL_WORDS)
-    other = [WordGroup.OTHER] * len(SPECIAL_WORDS)
-    entries = vocabulary.entries
-    return {
-        "lemma": torch.tensor(vocabulary.lemma_ids),
-        "group": torch.tensor([*other, *(word_group(entry.word, entry.lemma or entry.word) for entry in entries)]),
-        "directions": direction_table(vocabulary),
-        "empty": empty_words(vocabulary),
-        "ordinals": ordinal_table(vocabulary),
-        "plural": torch.tensor([*special, *(entry.tag in PLURAL_TAGS for entry in entries)]).float(),
-        "silent": torch.tensor(
-            [at in (PAD, END) for at in range(len(special))] + [entry.word in ARTICLES for entry in entries]
-        ),
-    }
 
 
 def content(batch: Batch) -> Tensor:
