@@ -23,10 +23,11 @@ from deixis.captioning.search.strategy import Generated
 from deixis.data.batch import RegionBatch
 from deixis.data.pad import pad_regions
 from deixis.errors import DeixisError
+from deixis.grounding.base import WordGrounder
 from deixis.interfaces import Extractor, Grounder
 from deixis.models.bundle import Bundle, Card, Method
 from deixis.models.names import LoadedModel
-from deixis.models.parts import Parts, answer_with_things, load_parts, named_parts
+from deixis.models.parts import Parts, load_parts, named_parts
 from deixis.regions.store.as_stored import as_stored
 from deixis.text.vocabulary import Vocabulary
 from deixis.types import GroundedCaption, Regions
@@ -113,7 +114,12 @@ class Deixis(FindsPhrases):
 
     def answer_with_things(self) -> None:
         """Let phrases that name a part find the whole thing: "blue shirt" who wears it, as in RefCOCO."""
-        answer_with_things(self._judge, self.name)
+        judge = self._judge
+        if not isinstance(judge, WordGrounder) or not judge.knows_wearers:
+            raise DeixisError(
+                f"{self.name} does not know who wears what: leave --things out, or take a grounder such as lite's"
+            )
+        judge.answers = replace(judge.answers, things=True)
 
     @property
     def extractor(self) -> Extractor:

@@ -9,7 +9,6 @@ import torch
 
 from deixis.captioning.model.captioner import Captioner
 from deixis.errors import DeixisError
-from deixis.grounding.base import WordGrounder
 from deixis.interfaces import Extractor, Grounder
 from deixis.models.bundle import Bundle, Card, find_bundle, join
 from deixis.models.names import LoadedModel, load
@@ -47,13 +46,6 @@ def load_parts(bundle: Bundle, *, device: str = "cpu", extractor: bool = True) -
         raise DeixisError(f"{bundle.captioner} is a {captioner.kind}, not a captioner")
     judge = (grounder or part).grounder()
     return Parts(bundle.name, captioner, grounder, part.extractor(device) if extractor else None, bundle.card, judge)
-
-
-def answer_with_things(judge: Grounder, name: str) -> None:
-    """Let a grounder answer with whole things where a part is named: "blue shirt" is who wears it."""
-    if not isinstance(judge, WordGrounder) or not judge.knows_wearers:
-        raise DeixisError(f"{name} does not know who wears what: leave --things out, or take a grounder such as lite's")
-    judge.answers = replace(judge.answers, things=True)
 
 
 def _loaded(bundle: Bundle, folder: Path | None, device: str) -> LoadedModel | None:

@@ -12,9 +12,9 @@ import torch
 import deixis
 from deixis.data.sizes import InputSizes
 from deixis.errors import DeixisError
-from deixis.grounding.lite.model import LiteConfig, LiteGrounder
+from deixis.grounding.lite.config import LiteConfig
+from deixis.grounding.lite.model import LiteGrounder
 from deixis.grounding.lite.wearers import wearer_logits
-from deixis.models.parts import answer_with_things, named_parts
 from deixis.text.vocabulary import Entry, Vocabulary
 from tests.grounding.conftest import batch_of
 
@@ -60,10 +60,9 @@ def test_only_phrases_that_name_a_part_are_read_so() -> None:
 
 
 def test_lite_answers_with_wearers_and_captioners_are_refused() -> None:
-    judge = named_parts("lite", extractor=False).judge
-    answer_with_things(judge, "lite")
-    assert isinstance(judge, LiteGrounder)
-    assert judge.answers.things
-    captioner = named_parts(CAPTIONER, extractor=False).judge
-    with pytest.raises(DeixisError, match="mine does not know who wears what: leave --things out"):
-        answer_with_things(captioner, "mine")
+    grounder = deixis.load("lite", extractor=False, things=True).grounder
+    assert grounder is not None
+    assert isinstance(grounder.model, LiteGrounder)
+    assert grounder.model.answers.things
+    with pytest.raises(DeixisError, match="captioner does not know who wears what: leave --things out"):
+        deixis.load(CAPTIONER, extractor=False, things=True)

@@ -1,7 +1,8 @@
 """Wider names of things in captions: whatever is called a boy may be called a child, a person or one of the people.
 
 Written by hand for the nouns that captions use most; what is not listed here is not judged. It judges negatives
-(:mod:`deixis.text.judge_negatives`) and trains nothing.
+(:mod:`deixis.text.judge_negatives`), says which of the detector's classes a word names
+(:mod:`deixis.grounding.lite.labels`), and trains nothing.
 """
 
 from __future__ import annotations
